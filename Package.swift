@@ -1,0 +1,44 @@
+// swift-tools-version: 6.3
+// The only place that names targets, platforms and Swift versions.
+import PackageDescription
+
+var targets: [Target] = [
+    // MARK: C
+    .target(name: "CRLX"),
+    .target(
+        name: "RLXKernels",
+        linkerSettings: [
+            .linkedFramework("Accelerate", .when(platforms: [.macOS, .iOS])),
+            .linkedLibrary("m", .when(platforms: [.linux])),
+        ]),
+
+    // MARK: Swift
+    .target(name: "MILFormat"),
+    .target(name: "MILRuntime", dependencies: ["MILFormat", "RLXKernels"]),
+    .target(name: "RLX", dependencies: ["MILRuntime"]),
+    .target(name: "RLXBridge", dependencies: ["RLX", "CRLX"]),
+
+    // MARK: Tests
+    .testTarget(name: "RLXKernelsTests", dependencies: ["RLXKernels"]),
+    .testTarget(name: "MILFormatTests", dependencies: ["MILFormat"], resources: [.copy("Fixtures")]),
+    .testTarget(name: "MILRuntimeTests", dependencies: ["MILRuntime"]),
+    .testTarget(name: "RLXTests", dependencies: ["RLX"]),
+    .testTarget(name: "RLXBridgeTests", dependencies: ["RLXBridge", "CRLX"]),
+]
+
+#if os(Linux)
+// Apple's Core ML API on our own runtime, so that the code that ships on Apple systems runs here too.
+targets.append(.target(name: "CoreML", dependencies: ["MILRuntime"]))
+targets.append(.testTarget(name: "CoreMLTests", dependencies: ["CoreML"]))
+targets.first { $0.name == "RLX" }!.dependencies.append("CoreML")
+#endif
+
+let package = Package(
+    name: "rlx_swift",
+    platforms: [.macOS(.v14), .iOS(.v17)],
+    products: [
+        .library(name: "RLX", targets: ["RLX"]),
+        .library(name: "RLXBridge", type: .dynamic, targets: ["RLXBridge"]),
+    ],
+    targets: targets
+)

@@ -1,0 +1,194 @@
+/* rlx.h - the C ABI of rlx_swift, and the only declaration of it.
+ *
+ * Swift implements these functions (Sources/RLXBridge), Python reads the part between the two
+ * RLX_DECLARATIONS markers with cffi; the C compiler reads all of it.
+ *
+ * Rules that hold everywhere
+ *   status    Every function that can fail returns an rlx_status and takes a trailing rlx_error **, which
+ *             may be NULL. On failure *error is set to an object that the caller destroys; on success it
+ *             is left alone.
+ *   handles   Opaque and typed. `create`/`load` gives one reference, `destroy` takes it back; destroying
+ *             NULL is a no-op. A handle may be used from any thread; calls on one session are serialised.
+ *   buffers   Borrowed for the length of the call, except those that rlx_session_buffer hands out: they
+ *             live as long as the session.
+ *   strings   UTF-8, NUL-terminated, owned by the handle they came from.
+ *   names     Inputs and outputs are bound by name, never by order.
+ *   structs   Passed by pointer; `size` is sizeof the struct as the caller knows it.
+ */
+#ifndef RLX_H
+#define RLX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__clang__)
+#define RLX_NULLABLE _Nullable
+#define RLX_NONNULL _Nonnull
+#else
+#define RLX_NULLABLE
+#define RLX_NONNULL
+#endif
+
+/* Raised when a struct, a signature or a meaning changes or a symbol goes; adding is free. */
+#define RLX_ABI_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* RLX_DECLARATIONS_BEGIN */
+
+typedef enum rlx_status {
+    RLX_STATUS_OK = 0,
+    RLX_STATUS_INVALID_ARGUMENT = 1, /* a NULL where none may be, a closed handle, a contradiction */
+    RLX_STATUS_BAD_SHAPE = 2,        /* shape or strides do not fit the feature */
+    RLX_STATUS_BAD_DTYPE = 3,        /* element type does not fit the feature */
+    RLX_STATUS_NOT_FOUND = 4,        /* no feature, tensor or function of that name */
+    RLX_STATUS_BAD_PACKAGE = 5,      /* not a Core ML package, truncated, or inconsistent */
+    RLX_STATUS_UNSUPPORTED = 6,      /* a valid program with an op or feature that we do not have */
+    RLX_STATUS_BAD_FEED = 7,         /* an id or label outside its range; nothing was changed */
+    RLX_STATUS_IO = 8,               /* the operating system refused to read or write */
+    RLX_STATUS_OUT_OF_MEMORY = 9,
+    RLX_STATUS_UNAVAILABLE = 10,     /* the device is not present on this system */
+    RLX_STATUS_INTERNAL = 11         /* a fault of ours */
+} rlx_status;
+
+/* Values are those of MIL's DataType. */
+typedef enum rlx_dtype {
+    RLX_DTYPE_BOOL = 1,
+    RLX_DTYPE_F16 = 10,
+    RLX_DTYPE_F32 = 11,
+    RLX_DTYPE_I32 = 23
+} rlx_dtype;
+
+typedef enum rlx_device { RLX_DEVICE_CPU = 0, RLX_DEVICE_COREML = 1 } rlx_device;
+
+/* Values are those of MLComputeUnits. */
+typedef enum rlx_units {
+    RLX_UNITS_CPU = 0,
+    RLX_UNITS_CPU_AND_GPU = 1,
+    RLX_UNITS_ALL = 2,
+    RLX_UNITS_CPU_AND_NE = 3
+} rlx_units;
+
+typedef enum rlx_feature_kind { RLX_FEATURE_INPUT = 0, RLX_FEATURE_OUTPUT = 1 } rlx_feature_kind;
+
+typedef struct rlx_error rlx_error;
+typedef struct rlx_program rlx_program; /* a loaded package; immutable */
+typedef struct rlx_store rlx_store;     /* named tensors that stay between steps and are shared by sessions */
+typedef struct rlx_session rlx_session; /* a program planned for one store, with its own buffers */
+
+/* A view of caller memory. `strides` are in bytes, may be zero or negative, NULL means C order. */
+typedef struct rlx_tensor {
+    size_t size;
+    void *data;
+    int32_t dtype;
+    int32_t rank;
+    const int64_t *shape;
+    const int64_t *strides;
+} rlx_tensor;
+
+/* What a program says of one input or output. `shape` has `rank` entries and lives with the program. */
+typedef struct rlx_feature {
+    size_t size;
+    const char *name;
+    int32_t dtype;
+    int32_t rank;
+    const int64_t *shape;
+} rlx_feature;
+
+/* After each run the value of `output` becomes the value of the store's tensor `input`. */
+typedef struct rlx_pair {
+    const char *input;
+    const char *output;
+} rlx_pair;
+
+/* Every element of the i32 input must be in [low, high); checked before a run changes anything. */
+typedef struct rlx_range {
+    const char *input;
+    int32_t low;
+    int32_t high;
+} rlx_range;
+
+typedef struct rlx_session_options {
+    size_t size;
+    const rlx_pair *pairs;
+    size_t pair_count;
+    const rlx_range *ranges;
+    size_t range_count;
+    int32_t device;  /* rlx_device */
+    int32_t units;   /* rlx_units; read by RLX_DEVICE_COREML only */
+    int32_t threads; /* 0: RLX_NUM_THREADS, else one per core */
+} rlx_session_options;
+
+/* Counts since the session was made. */
+typedef struct rlx_session_statistics {
+    size_t size;
+    int64_t runs;
+    int64_t instructions;   /* kernel launches in one run */
+    int64_t arena_bytes;    /* planned memory for values that live inside a run */
+    int64_t backing_copies; /* Core ML outputs that did not land in the buffer we offered */
+} rlx_session_statistics;
+
+int32_t rlx_abi_version(void);
+const char *rlx_version(void);
+
+int32_t rlx_error_code(const rlx_error *error);        /* an rlx_status */
+const char *rlx_error_message(const rlx_error *error); /* what is wrong and what to do */
+const char *rlx_error_detail(const rlx_error *error);  /* foreign text kept whole, or "" */
+const char *rlx_error_subject(const rlx_error *error); /* the feature, op or file at fault, or "" */
+void rlx_error_destroy(rlx_error *error);
+
+/* Live programs, stores, sessions and errors: zero when a client has given all of them back. */
+int64_t rlx_live_handles(void);
+
+/* OK when the device can be used here; otherwise UNAVAILABLE with the reason. */
+rlx_status rlx_device_check(int32_t device, rlx_error **error);
+
+/* Forces an instruction set ("avx512", "avx2", "neon", "baseline") is done by RLX_ISA; this tells which is in use. */
+const char *rlx_isa(void);
+
+/* `path` is an .mlpackage directory or a bare model file. `function` may be NULL: the default one. */
+rlx_status rlx_program_load(const char *path, const char *function, rlx_program **out, rlx_error **error);
+
+/* The bytes of model.mlmodel and of weights/weight.bin (`weights` may be NULL). Both are copied. */
+rlx_status rlx_program_load_memory(
+    const void *model, size_t model_size, const void *weights, size_t weights_size,
+    const char *function, rlx_program **out, rlx_error **error);
+
+int64_t rlx_program_feature_count(const rlx_program *program, int32_t kind);
+rlx_status rlx_program_feature(
+    const rlx_program *program, int32_t kind, int64_t index, rlx_feature *out, rlx_error **error);
+void rlx_program_destroy(rlx_program *program);
+
+rlx_status rlx_store_create(rlx_store **out, rlx_error **error);
+
+/* Makes the tensor `name` if it is new; otherwise shape and dtype must be those it has. Copies by strides. */
+rlx_status rlx_store_put(rlx_store *store, const char *name, const rlx_tensor *value, rlx_error **error);
+
+/* Copies into caller memory of the same shape and dtype, by strides. */
+rlx_status rlx_store_get(rlx_store *store, const char *name, rlx_tensor *out, rlx_error **error);
+void rlx_store_destroy(rlx_store *store);
+
+/* Plans the program. Inputs whose names are in the store are read from there; the others are feeds.
+ * The pairs' outputs go to the store; the others are results. */
+rlx_status rlx_session_create(
+    const rlx_program *program, rlx_store *store, const rlx_session_options *options,
+    rlx_session **out, rlx_error **error);
+
+/* The session's own buffer of a feed (write before a run) or of a result (read after it): C order,
+ * same address for the life of the session. `shape` lives with the session. */
+rlx_status rlx_session_buffer(rlx_session *session, const char *name, rlx_tensor *out, rlx_error **error);
+
+/* Runs once on what the feed buffers hold. On an error the store is unchanged. */
+rlx_status rlx_session_run(rlx_session *session, rlx_error **error);
+
+rlx_status rlx_session_get_statistics(rlx_session *session, rlx_session_statistics *out, rlx_error **error);
+void rlx_session_destroy(rlx_session *session);
+
+/* RLX_DECLARATIONS_END */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

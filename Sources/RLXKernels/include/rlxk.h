@@ -1,0 +1,50 @@
+/* rlxk.h - the loop that runs a plan, and the pool of threads it runs on.
+ *
+ * Knows nothing of MIL, Swift or files. A plan is a flat list of instructions, each one call of a
+ * kernel over prepared pointers; every worker walks the same list and takes its share of each
+ * instruction's tiles. Tiles depend on shapes alone, so results do not depend on the number of workers.
+ */
+#ifndef RLXK_H
+#define RLXK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Does the share of `worker` (0 ..< workers) of one instruction. */
+typedef void (*rlxk_kernel)(const void *arguments, int32_t worker, int32_t workers);
+
+enum {
+    RLXK_BARRIER = 1, /* wait for all workers after this instruction */
+    RLXK_SERIAL = 2   /* worker 0 alone runs it, as (0, 1) */
+};
+
+typedef struct rlxk_instruction {
+    rlxk_kernel run;
+    const void *arguments;
+    uint32_t flags;
+} rlxk_instruction;
+
+/* Walks the list with `workers` workers of the process-wide pool (the calling thread is worker 0).
+ * Allocates and locks nothing when the pool is warm; concurrent callers take turns. Safe in a forked child. */
+void rlxk_execute(const rlxk_instruction *list, size_t count, int32_t workers);
+
+/* Cores that the process may use, or RLX_NUM_THREADS when that is set to a positive number. */
+int32_t rlxk_default_workers(void);
+
+/* "avx512", "avx2", "neon" or "baseline": the best that is present, or what RLX_ISA asks for. */
+const char *rlxk_isa(void);
+
+/* The tiles [*begin, *end) of `tiles` that belong to `worker`. */
+static inline void rlxk_share(int64_t tiles, int32_t worker, int32_t workers, int64_t *begin, int64_t *end) {
+    *begin = tiles * worker / workers;
+    *end = tiles * (worker + 1) / workers;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
