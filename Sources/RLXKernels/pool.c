@@ -1,1 +1,282 @@
-#include "rlxk.h"
+/* pool.c - runs a list of instructions on one process-wide pool of threads.
+ *
+ * Knows kernels only as functions. A worker's life: sleep at its gate, walk the list, arrive. All workers walk the
+ * same list and meet at one counter, which only grows during a walk; the last meeting is the join.
+ */
+#define _GNU_SOURCE
+#include "include/rlxk.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+    MAX_WORKERS = 256,
+    CACHE_LINE = 128, /* two lines of x86, which are prefetched as a pair; one of Apple's */
+    PAUSES_BEFORE_YIELD = 256,
+    IDLE_SPIN_NS = 300000,
+};
+
+/* MARK: Waiting */
+
+static inline void pause_or_yield(uint32_t turn) {
+    /* A waiter that only spins takes the core from the one it waits for when cores are short. */
+    if (turn >= PAUSES_BEFORE_YIELD) {
+        sched_yield();
+        return;
+    }
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* A word that is watched until it changes. */
+typedef struct gate {
+    _Atomic uint32_t word;
+    _Atomic uint32_t sleepers;
+} gate;
+
+#if defined(__linux__)
+
+static void sleep_while(gate *g, uint32_t seen) {
+    syscall(SYS_futex, &g->word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void wake_sleepers(gate *g) { syscall(SYS_futex, &g->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }
+
+static void reset_sleep(void) {}
+
+#else
+
+static pthread_mutex_t sleep_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t sleep_over = PTHREAD_COND_INITIALIZER;
+
+static void sleep_while(gate *g, uint32_t seen) {
+    pthread_mutex_lock(&sleep_lock);
+    if (atomic_load(&g->word) == seen) pthread_cond_wait(&sleep_over, &sleep_lock);
+    pthread_mutex_unlock(&sleep_lock);
+}
+
+static void wake_sleepers(gate *g) {
+    (void)g;
+    pthread_mutex_lock(&sleep_lock);
+    pthread_cond_broadcast(&sleep_over);
+    pthread_mutex_unlock(&sleep_lock);
+}
+
+static void reset_sleep(void) {
+    sleep_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    sleep_over = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
+#endif
+
+/* Returns once the word is not `seen`: spins for about `spin_ns`, then sleeps. */
+static void gate_wait(gate *g, uint32_t seen, int64_t spin_ns) {
+    int64_t deadline = spin_ns ? now_ns() + spin_ns : 0;
+    for (uint32_t turn = 0; spin_ns; turn++) {
+        if (atomic_load_explicit(&g->word, memory_order_acquire) != seen) return;
+        pause_or_yield(turn);
+        if (turn % 32 == 31 && now_ns() >= deadline) break;
+    }
+    atomic_fetch_add(&g->sleepers, 1);
+    while (atomic_load(&g->word) == seen) sleep_while(g, seen);
+    atomic_fetch_sub(&g->sleepers, 1);
+}
+
+static void gate_open(gate *g) {
+    atomic_fetch_add(&g->word, 1);
+    if (atomic_load(&g->sleepers)) wake_sleepers(g);
+}
+
+/* MARK: Subnormal results */
+
+/* Subnormal results become zero during a walk: an optimizer's decaying averages would slow each step several times.
+ * Every worker and the caller do the same, so the number of workers changes nothing. */
+#if defined(__x86_64__)
+static uint64_t flush_subnormals(void) {
+    uint32_t mode = _mm_getcsr();
+    _mm_setcsr(mode | _MM_FLUSH_ZERO_ON);
+    return mode;
+}
+static void restore_mode(uint64_t mode) { _mm_setcsr((uint32_t)mode); }
+#elif defined(__aarch64__)
+static void restore_mode(uint64_t mode) { __asm__ volatile("msr fpcr, %0" ::"r"(mode)); }
+static uint64_t flush_subnormals(void) {
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    restore_mode(mode | (uint64_t)1 << 24);
+    return mode;
+}
+#else
+static uint64_t flush_subnormals(void) { return 0; }
+static void restore_mode(uint64_t mode) { (void)mode; }
+#endif
+
+/* MARK: The pool */
+
+typedef struct member {
+    _Alignas(CACHE_LINE) gate start;
+    int32_t worker;
+} member;
+
+static struct {
+    /* Callers take turns in the order in which they come. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t next_turn;
+    gate turn;
+
+    /* The walk; written by the caller whose turn it is while all members are at their gates. */
+    _Alignas(CACHE_LINE) const rlxk_instruction *list;
+    size_t count;
+    int32_t workers;
+    int32_t members; /* threads that exist, and the caller */
+
+    _Alignas(CACHE_LINE) _Atomic uint64_t arrived;
+    member member[MAX_WORKERS];
+} pool = { .members = 1 };
+
+static void arrive(void) { atomic_fetch_add_explicit(&pool.arrived, 1, memory_order_acq_rel); }
+
+static void wait_for_arrivals(uint64_t due) {
+    for (uint32_t turn = 0; atomic_load_explicit(&pool.arrived, memory_order_acquire) < due; turn++) {
+        pause_or_yield(turn);
+    }
+}
+
+static void walk(const rlxk_instruction *list, size_t count, int32_t worker, int32_t workers) {
+    uint64_t due = 0;
+    bool owed = false;   /* a barrier was asked for and not held yet */
+    bool shared = false; /* other workers may still be busy with something since the last barrier */
+    for (size_t i = 0; i < count; i++) {
+        bool serial = list[i].flags & RLXK_SERIAL;
+        if (!serial) {
+            list[i].run(list[i].arguments, worker, workers);
+        } else if (worker == 0) {
+            list[i].run(list[i].arguments, 0, 1);
+        }
+        shared |= !serial;
+        owed |= (list[i].flags & RLXK_BARRIER) != 0;
+        bool last = i + 1 == count;
+        bool stays_on_worker_0 = !shared && !last && list[i + 1].flags & RLXK_SERIAL;
+        if (owed && !last && !stays_on_worker_0) {
+            arrive();
+            wait_for_arrivals(due += (uint64_t)workers);
+            owed = shared = false;
+        }
+    }
+    arrive();
+    if (worker == 0) wait_for_arrivals(due + (uint64_t)workers);
+}
+
+static void *member_main(void *argument) {
+    member *self = argument;
+    flush_subnormals();
+    for (uint32_t walks = 0;; walks++) {
+        gate_wait(&self->start, walks, IDLE_SPIN_NS);
+        walk(pool.list, pool.count, self->worker, pool.workers);
+    }
+    return NULL;
+}
+
+/* A forked child has none of its parent's threads, and whose turn it was is of no matter. */
+static void forget_threads(void) {
+    reset_sleep();
+    atomic_store(&pool.next_turn, 0);
+    pool.turn = (gate){ 0 };
+    for (int32_t i = 1; i < pool.members; i++) pool.member[i].start = (gate){ 0 };
+    pool.members = 1;
+}
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
+
+static bool add_member(void) {
+    member *added = &pool.member[pool.members];
+    added->worker = pool.members;
+
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+#if defined(__APPLE__)
+    pthread_attr_set_qos_class_np(&attributes, QOS_CLASS_USER_INITIATED, 0);
+#endif
+    sigset_t all, before; /* signals belong to the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    int failure = pthread_create(&thread, &attributes, member_main, added);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+
+    pool.members += failure == 0;
+    return failure == 0;
+}
+
+/* As many of `wanted` workers as threads can be had for. */
+static int32_t raise_members(int32_t wanted) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    if (wanted > MAX_WORKERS) wanted = MAX_WORKERS;
+    while (pool.members < wanted && add_member()) {}
+    return wanted < pool.members ? wanted : pool.members;
+}
+
+static void walk_together(const rlxk_instruction *list, size_t count, int32_t wanted) {
+    uint32_t mine = atomic_fetch_add(&pool.next_turn, 1);
+    for (uint32_t now; (now = atomic_load(&pool.turn.word)) != mine;) gate_wait(&pool.turn, now, 0);
+
+    int32_t workers = raise_members(wanted);
+    pool.list = list;
+    pool.count = count;
+    pool.workers = workers;
+    atomic_store_explicit(&pool.arrived, 0, memory_order_relaxed);
+    for (int32_t i = 1; i < workers; i++) gate_open(&pool.member[i].start);
+    walk(list, count, 0, workers);
+
+    gate_open(&pool.turn);
+}
+
+void rlxk_execute(const rlxk_instruction *list, size_t count, int32_t workers) {
+    uint64_t mode = flush_subnormals();
+    size_t i = 0;
+    for (; i < count && (workers <= 1 || list[i].flags & RLXK_SERIAL); i++) list[i].run(list[i].arguments, 0, 1);
+    if (i < count) walk_together(list + i, count - i, workers);
+    restore_mode(mode);
+}
+
+int32_t rlxk_default_workers(void) {
+    const char *asked = getenv("RLX_NUM_THREADS");
+    long count = asked ? strtol(asked, NULL, 10) : 0;
+#if defined(__linux__)
+    cpu_set_t allowed;
+    if (count <= 0 && sched_getaffinity(0, sizeof allowed, &allowed) == 0) count = CPU_COUNT(&allowed);
+#elif defined(__APPLE__)
+    int32_t fast = 0; /* an efficiency core would make the others wait for it at each barrier */
+    size_t size = sizeof fast;
+    if (count <= 0 && sysctlbyname("hw.perflevel0.physicalcpu", &fast, &size, NULL, 0) == 0) count = fast;
+#endif
+    if (count <= 0) count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > MAX_WORKERS ? MAX_WORKERS : (int32_t)count;
+}

@@ -29,7 +29,9 @@ typedef struct rlxk_instruction {
 } rlxk_instruction;
 
 /* Walks the list with `workers` workers of the process-wide pool (the calling thread is worker 0).
- * Allocates and locks nothing when the pool is warm; concurrent callers take turns. Safe in a forked child. */
+ * Allocates and locks nothing when the pool is warm; concurrent callers take turns, in their order. Safe in a forked
+ * child. Runs with fewer workers when threads cannot be had (and at most 256). Subnormal results are flushed to zero.
+ * A kernel must not call it. */
 void rlxk_execute(const rlxk_instruction *list, size_t count, int32_t workers);
 
 /* Cores that the process may use, or RLX_NUM_THREADS when that is set to a positive number. */
@@ -37,6 +39,9 @@ int32_t rlxk_default_workers(void);
 
 /* "avx512", "avx2", "neon" or "baseline": the best that is present, or what RLX_ISA asks for. */
 const char *rlxk_isa(void);
+
+/* For tests, while nothing runs: chooses an instruction set by name; 0 when it is not present. */
+int32_t rlxk_set_isa(const char *name);
 
 /* The tiles [*begin, *end) of `tiles` that belong to `worker`. */
 static inline void rlxk_share(int64_t tiles, int32_t worker, int32_t workers, int64_t *begin, int64_t *end) {
