@@ -87,7 +87,7 @@ public enum Binding: Sendable, Hashable {
     case value(Value)
 }
 
-public struct Operation: Sendable {
+public struct Operation: Sendable, Hashable {
     public var type: String
     /// Most inputs have one binding; variadic ones (`values` of concat) have several.
     public var inputs: [String: [Binding]]
@@ -107,7 +107,7 @@ public struct Operation: Sendable {
     }
 }
 
-public struct Block: Sendable {
+public struct Block: Sendable, Hashable {
     public var inputs: [NamedType]
     public var outputs: [String]
     public var operations: [Operation]
@@ -118,7 +118,7 @@ public struct Block: Sendable {
     }
 }
 
-public struct Function: Sendable {
+public struct Function: Sendable, Hashable {
     public var inputs: [NamedType]
     public var opset: String
     /// Bodies by opset; the function's own opset names the one to run.
@@ -132,7 +132,7 @@ public struct Function: Sendable {
     public var body: Block? { specializations[opset] }
 }
 
-public struct Program: Sendable {
+public struct Program: Sendable, Hashable {
     public var functions: [String: Function]
     public init(functions: [String: Function]) {
         self.functions = functions

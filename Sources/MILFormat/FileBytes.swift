@@ -1,0 +1,58 @@
+// Bytes that stay in one place as long as their owner lives: a mapped file or a private copy. Knows no format.
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Read-only memory. A mapped file must not be shortened while it is in use.
+final class FileBytes: @unchecked Sendable {
+    let buffer: UnsafeRawBufferPointer
+    private let isMapped: Bool
+
+    init(mapping path: String) throws(FormatError) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .io(path: path, code: errno) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .io(path: path, code: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAPackage(path: path, .notAFile) }
+        isMapped = true
+        guard let size = Int(exactly: status.st_size), size > 0 else {
+            buffer = UnsafeRawBufferPointer(start: nil, count: 0)
+            return
+        }
+        let address = mmap(nil, size, PROT_READ, MAP_PRIVATE, descriptor, 0)
+        guard address != MAP_FAILED, let address else { throw .io(path: path, code: errno) }
+        buffer = UnsafeRawBufferPointer(start: address, count: size)
+    }
+
+    init(copying source: UnsafeRawBufferPointer) {
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: source.count, alignment: 64)
+        copy.copyMemory(from: source)
+        buffer = UnsafeRawBufferPointer(copy)
+        isMapped = false
+    }
+
+    deinit {
+        guard isMapped else { return buffer.deallocate() }
+        if let address = UnsafeMutableRawPointer(mutating: buffer.baseAddress) { munmap(address, buffer.count) }
+    }
+
+    /// Whoever keeps no reference of its own reads in here.
+    func withBuffer<R, E>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+        try withExtendedLifetime(self) { () throws(E) in try body(buffer) }
+    }
+
+    /// Whether the path is a directory; an error when there is nothing.
+    static func isDirectory(_ path: String) throws(FormatError) -> Bool {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw .io(path: path, code: errno) }
+        return status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+}
