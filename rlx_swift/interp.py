@@ -1,0 +1,86 @@
+"""The NumPy interpreter: what every other way of running a graph is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .dtypes import DType, f16
+from .errors import DTypeError, FeedError
+from .ir.graph import Graph, Leaf
+from .ir.tensor import Tensor
+
+
+def evaluate(
+    graph: Graph, feeds: Mapping[str, Any], dtype: Any = None, *, assigns: bool = False
+) -> dict[str, np.ndarray]:
+    """The outputs of `graph` by name.
+
+    `feeds` has a value for every input, and for every param or buffer that has no initial value in the
+    graph or shall have another. Shapes and dtypes are checked as by a session. With `dtype=numpy.float64`
+    every float is computed and returned in float64. An f16 op is computed in float32 and rounded. With
+    `assigns`, the buffers' next values are returned too, under their names.
+
+    Raises FeedError (missing, unknown, wrong shape) and DTypeError.
+    """
+    mode = np.dtype(dtype) if dtype is not None else None
+    if mode is not None and mode.kind != "f":
+        raise DTypeError("evaluate", f"expected a float dtype such as numpy.float64, got {mode}")
+    values: dict[int, np.ndarray] = {}
+    for name, tensor in graph.leaves().items():
+        values[id(tensor)] = _as(leaf_value(tensor, feeds), tensor.dtype, mode)
+    for name in feeds:
+        if name not in graph.leaves():
+            raise FeedError(f"feed {name!r}", f"graph {graph.name!r} has no input, param or buffer of that name",
+                            f"it has {', '.join(graph.leaves()) or 'none'}")
+    for tensor in graph.constants:
+        values[id(tensor)] = _as(tensor.producer.value, tensor.dtype, mode)  # type: ignore[union-attr]
+    with np.errstate(all="ignore"):
+        run_nodes(graph, values, mode)
+    results = {name: values[id(t)] for name, t in graph.outputs.items()}
+    if assigns:
+        results.update({name: values[id(t)] for name, t in graph.assigns.items()})
+    return {name: np.array(value) for name, value in results.items()}
+
+
+def run_nodes(graph: Graph, values: dict[int, np.ndarray], mode: np.dtype | None) -> None:
+    """Fills `values` (by tensor identity) for every live node."""
+    for node in graph.live_nodes():
+        arrays = tuple([_widen(values[id(x)]) for x in node.inputs])
+        results = node.op.eval(arrays, node.attrs)
+        if not isinstance(results, tuple):
+            results = (results,)
+        for tensor, result in zip(node.outputs, results, strict=True):
+            values[id(tensor)] = _as(np.asarray(result), tensor.dtype, mode)
+
+
+def _widen(value: np.ndarray) -> np.ndarray:
+    return value.astype(np.float32) if value.dtype == np.float16 else value
+
+
+def _as(value: np.ndarray, dtype: DType, mode: np.dtype | None) -> np.ndarray:
+    target = mode if mode is not None and dtype.is_float else dtype.numpy
+    return value if value.dtype == target else value.astype(target)
+
+
+def leaf_value(tensor: Tensor, feeds: Mapping[str, Any]) -> np.ndarray:
+    """The fed value of a leaf, or its initial value, checked against its type."""
+    leaf, name = tensor.producer, tensor.name
+    assert isinstance(leaf, Leaf) and name is not None
+    subject = f"{leaf.kind.value} {name!r}"
+    if name in feeds:
+        given = np.asarray(feeds[name])
+        if given.dtype == np.float64 and tensor.dtype.is_float and tensor.dtype is not f16:
+            value = given  # kept whole for evaluation in float64
+        else:
+            value = dtypes.to_host(given, tensor.dtype, subject)
+    elif leaf.value is not None and not callable(leaf.value):
+        value = leaf.value
+    else:
+        raise FeedError(subject, "no value was given")
+    if value.shape != tensor.shape:
+        raise FeedError(subject, f"expected shape {tensor.shape}, got {value.shape}")
+    return value

@@ -1,0 +1,1 @@
+"""Graphs: types, leaves, nodes, printing, serialising, copying. Imports errors and dtypes only."""

@@ -1,0 +1,265 @@
+"""The graph: leaves, nodes and named results, built by appending; knows ops only through their records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..dtypes import DType, bool_, f32
+from ..errors import DTypeError, GraphError, NameNotFoundError, ShapeError
+from .op import Attrs, Op
+from .tensor import Tensor
+from .types import Shape, TensorType, as_shape
+
+Initializer = Callable[[np.random.Generator, Shape], np.ndarray]
+Init = np.ndarray | Sequence[Any] | float | Initializer | None
+
+
+class LeafKind(Enum):
+    INPUT = "input"
+    PARAM = "param"
+    BUFFER = "buffer"
+    CONSTANT = "constant"
+
+
+@dataclass(eq=False, slots=True)
+class Leaf:
+    """Where values enter: `value` is a constant's array, or the initial value of a param or buffer."""
+
+    kind: LeafKind
+    name: str | None
+    value: Any = None
+
+
+class Node:
+    """One application of an op. `scope` labels the nodes that came from one composite, or is empty."""
+
+    __slots__ = ("attrs", "inputs", "op", "outputs", "scope")
+
+    def __init__(self, op: Op[Any], attrs: Attrs, inputs: tuple[Tensor, ...], scope: str) -> None:
+        self.op, self.attrs, self.inputs, self.scope = op, attrs, inputs, scope
+        self.outputs: tuple[Tensor, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Node({self.op.name})"
+
+
+class Graph:
+    """A typed, acyclic program over tensors.
+
+    Nodes are kept in the order in which they were made, which is a topological order.
+
+    Attributes:
+        inputs, params, buffers: leaves by name. Params are f32 weights; buffers are state that `assign` writes.
+        outputs: results by name.
+        assigns: the new value of each assigned buffer.
+        generated: names that derivative functions made (`d_output`, `grad_W`, ...), by the plain name.
+    """
+
+    def __init__(self, name: str = "graph") -> None:
+        self.name = name
+        self.inputs: dict[str, Tensor] = {}
+        self.params: dict[str, Tensor] = {}
+        self.buffers: dict[str, Tensor] = {}
+        self.constants: list[Tensor] = []
+        self.nodes: list[Node] = []
+        self.outputs: dict[str, Tensor] = {}
+        self.assigns: dict[str, Tensor] = {}
+        self.generated: dict[str, str] = {}
+        self._scalars: dict[tuple[DType, bytes], Tensor] = {}
+
+    # Leaves
+
+    def input(self, name: str, shape: Sequence[int] | int, dtype: DType = f32) -> Tensor:
+        """A value fed at each run."""
+        tensor = self._named_leaf(LeafKind.INPUT, name, shape, dtype, None)
+        self.inputs[name] = tensor
+        return tensor
+
+    def param(self, name: str, shape: Sequence[int] | int, init: Init = None) -> Tensor:
+        """A named f32 weight; `init` is an array, a number for all elements, or an initializer."""
+        tensor = self._named_leaf(LeafKind.PARAM, name, shape, f32, init)
+        self.params[name] = tensor
+        return tensor
+
+    def buffer(self, name: str, shape: Sequence[int] | int, init: Init = 0.0) -> Tensor:
+        """A named f32 value that stays between steps and that no optimizer touches."""
+        tensor = self._named_leaf(LeafKind.BUFFER, name, shape, f32, init)
+        self.buffers[name] = tensor
+        return tensor
+
+    def constant(self, value: object, dtype: DType | None = None) -> Tensor:
+        """A value fixed in the graph. Equal scalars share one leaf."""
+        subject = "constant"
+        array = np.asarray(value)
+        kind = dtype or dtypes.of_numpy(array.dtype, subject)
+        host = np.array(dtypes.to_host(array, kind, subject), order="C")
+        host.flags.writeable = False
+        if host.ndim:
+            return self._constant(host, kind)
+        key = (kind, host.tobytes())
+        if key not in self._scalars:
+            self._scalars[key] = self._constant(host, kind)
+        return self._scalars[key]
+
+    def _constant(self, host: np.ndarray, dtype: DType) -> Tensor:
+        leaf = Leaf(LeafKind.CONSTANT, None, host)
+        tensor = Tensor(self, TensorType(host.shape, dtype), leaf)
+        self.constants.append(tensor)
+        return tensor
+
+    def _named_leaf(
+        self, kind: LeafKind, name: str, shape: Sequence[int] | int, dtype: DType, init: Init
+    ) -> Tensor:
+        subject = f"{kind.value} {name!r}"
+        if not isinstance(name, str) or not name:
+            raise GraphError(f"{kind.value} name", f"expected a non-empty string, got {name!r}")
+        if name in self.leaves():
+            raise GraphError(subject, "the name is taken by another input, param or buffer")
+        if not isinstance(dtype, DType):
+            raise DTypeError(subject, f"expected a dtype such as rlx.f32, got {dtype!r}")
+        type = TensorType(as_shape(shape, subject), dtype)
+        return Tensor(self, type, Leaf(kind, name, checked_init(init, type, subject)), name=name)
+
+    def leaves(self) -> dict[str, Tensor]:
+        """All named leaves."""
+        return {**self.inputs, **self.params, **self.buffers}
+
+    def leaf(self, name: str) -> Tensor:
+        """The input, param or buffer of that name; raises NameNotFoundError."""
+        for table in (self.params, self.inputs, self.buffers):
+            if name in table:
+                return table[name]
+        raise NameNotFoundError(
+            f"{name!r}", f"graph {self.name!r} has no input, param or buffer of that name",
+            f"it has {', '.join(self.leaves()) or 'none'}",
+        )
+
+    def fresh_name(self, wanted: str) -> str:
+        """`wanted`, or with `_1`, `_2`, ... where it is taken; recorded in `generated`."""
+        taken = {*self.leaves(), *self.outputs}
+        name, n = wanted, 0
+        while name in taken:
+            n += 1
+            name = f"{wanted}_{n}"
+        self.generated[wanted] = name
+        return name
+
+    # Building
+
+    def as_tensor(self, value: object, dtype: DType | None = None) -> Tensor:
+        """`value` as a tensor of this graph. Python and NumPy scalars take `dtype`; arrays keep their own."""
+        if isinstance(value, Tensor):
+            if value.graph is not self:
+                raise GraphError("operand", f"the tensor belongs to another graph, {value.graph.name!r}")
+            return value
+        if isinstance(value, (bool, int, float, np.generic)):
+            if dtype in (dtypes.i32, bool_) and isinstance(value, (float, np.floating)):
+                raise DTypeError("operand", f"the float {value!r} does not fit a tensor of {dtype}", "cast the tensor")
+            if dtype is bool_ and not isinstance(value, (bool, np.bool_)):
+                raise DTypeError("operand", f"the number {value!r} does not fit a tensor of bool", "cast the tensor")
+            return self.constant(value, dtype)
+        if isinstance(value, (np.ndarray, list, tuple)):
+            return self.constant(value)
+        raise DTypeError("operand", f"expected a tensor, a number or an array, got {type(value).__name__}")
+
+    def apply(self, op: Op[Any], inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, ...]:
+        """Appends one application of `op` and returns its results; raises what `op.infer` raises."""
+        types = op.infer(tuple([x.type for x in inputs]), attrs)
+        return self.append(op, inputs, attrs, types)
+
+    def append(
+        self, op: Op[Any], inputs: tuple[Tensor, ...], attrs: Attrs, types: tuple[TensorType, ...], scope: str = ""
+    ) -> tuple[Tensor, ...]:
+        """As `apply`, with result types that are known already."""
+        node = Node(op, attrs, inputs, scope)
+        node.outputs = tuple([Tensor(self, type, node, i) for i, type in enumerate(types)])
+        self.nodes.append(node)
+        return node.outputs
+
+    def assign(self, buffer: Tensor | str, value: Tensor) -> None:
+        """Makes `value` the buffer's next value, once a step has succeeded."""
+        target = self.buffers.get(buffer) if isinstance(buffer, str) else buffer
+        if target is None or target.name not in self.buffers or self.buffers[target.name] is not target:
+            raise GraphError("assign", f"expected a buffer of graph {self.name!r}, got {buffer!r}")
+        value = self.as_tensor(value, target.dtype)
+        if value.type != target.type:
+            raise ShapeError(f"assign to {target.name!r}", f"expected {target.type}, got {value.type}")
+        self.assigns[target.name] = value
+
+    def set_outputs(self, outputs: Mapping[str, Tensor] | Sequence[Tensor] | Tensor) -> None:
+        """Names the graph's results. Without names a tensor's own name is used, else `output_0`, `output_1`, ..."""
+        if isinstance(outputs, Tensor):
+            outputs = [outputs]
+        if not isinstance(outputs, Mapping):
+            named: dict[str, Tensor] = {}
+            for i, tensor in enumerate(outputs):
+                name = (tensor.name if isinstance(tensor, Tensor) else None) or f"output_{i}"
+                if name in named:
+                    raise GraphError("set_outputs", f"the name {name!r} comes twice", "give a dict of names")
+                named[name] = tensor
+            outputs = named
+        if not outputs:
+            raise GraphError("set_outputs", "expected at least one output")
+        for name, tensor in outputs.items():
+            if not isinstance(name, str) or not name:
+                raise GraphError("set_outputs", f"expected a non-empty string as a name, got {name!r}")
+            if not isinstance(tensor, Tensor):
+                raise GraphError(f"output {name!r}", f"expected a tensor, got {type(tensor).__name__}")
+            self.as_tensor(tensor)
+        self.outputs = dict(outputs)
+
+    # Reading
+
+    def live_nodes(self) -> list[Node]:
+        """The nodes that some output or assign needs, in order."""
+        needed = {id(t.producer) for t in (*self.outputs.values(), *self.assigns.values())}
+        live = []
+        for node in reversed(self.nodes):
+            if id(node) in needed:
+                live.append(node)
+                needed.update([id(x.producer) for x in node.inputs])
+        live.reverse()
+        return live
+
+    def verify(self) -> None:
+        """Raises GraphError with the node's text when the graph breaks a rule of the IR."""
+        from .verify import verify
+
+        verify(self)
+
+    def to_json(self) -> str:
+        """Structure and constants as JSON text, without param values."""
+        from .serialize import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> Graph:
+        """The graph that `to_json` wrote; raises GraphError when the text is not one."""
+        from .serialize import from_json
+
+        return from_json(text)
+
+    def __str__(self) -> str:
+        from .printer import print_graph
+
+        return print_graph(self)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.name!r}, {len(self.nodes)} nodes, outputs {list(self.outputs)})"
+
+
+def checked_init(init: Init, type: TensorType, subject: str) -> Any:
+    """`init` as an array of `type`, an initializer unchanged, or None; raises ShapeError on another shape."""
+    if init is None or callable(init):
+        return init
+    array = dtypes.to_host(init, type.dtype, subject)
+    if array.ndim and array.shape != type.shape:
+        raise ShapeError(subject, f"expected an initial value of shape {type.shape}, got {array.shape}")
+    return np.array(np.broadcast_to(array, type.shape), order="C")

@@ -1,0 +1,166 @@
+"""The record that declares an op, and the registry of records; knows no particular op."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from ..dtypes import DType, f32
+from ..errors import GraphError
+from .types import Shape, TensorType
+
+if TYPE_CHECKING:
+    from .graph import Tensor
+
+
+class Attrs:
+    """Base of all attribute classes: frozen dataclasses of plain, hashable values."""
+
+
+@dataclass(frozen=True)
+class NoAttrs(Attrs):
+    """For ops without attributes."""
+
+
+A = TypeVar("A", bound=Attrs)
+
+
+class OpKind(Enum):
+    """What a precision policy may choose by; see `rlx_swift.precision`."""
+
+    COMPUTE = "compute"
+    REDUCTION = "reduction"
+    ELEMENTWISE = "elementwise"
+    DATA_MOVEMENT = "data_movement"
+    BOUNDARY = "boundary"
+
+
+@dataclass(frozen=True)
+class NotDifferentiable:
+    """Stands where a derivative rule would: `reason` is quoted when one is asked for."""
+
+    reason: str
+
+
+class Forward(Enum):
+    """Ways to get a forward-mode rule without writing one."""
+
+    LINEAR = "the op itself applied to the tangents (it is linear in all inputs together)"
+    TRANSPOSE = "the transpose of the op's vjp, which is linear in the cotangent"
+
+
+@dataclass(frozen=True)
+class Mil:
+    """The MIL op that an op becomes, with result types equal to the node's own.
+
+    `inputs` names the MIL parameters in the order of the op's operands; a single name for an op of any
+    arity collects all operands under it. `params(attrs, ins, outs)` gives the constant parameters:
+    bool, int, str, float (in the first operand's dtype), tuples of int, or DType (spelled as MIL spells it).
+    """
+
+    op: str
+    inputs: tuple[str, ...]
+    params: Callable[[Any, tuple[TensorType, ...], tuple[TensorType, ...]], Mapping[str, object]] | None = None
+    variadic: bool = False
+
+
+@dataclass(frozen=True)
+class Decompose:
+    """Lowering by rewriting into other ops: `build(ins, attrs)` returns tensors of the node's own types."""
+
+    build: Callable[[tuple[Tensor, ...], Any], Tensor | tuple[Tensor, ...]]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where sample operands are drawn from, and which points to stay away from.
+
+    `kinks` are operand values at which the derivative is not defined (by convention it has a value there).
+    `distinct` asks for operands without ties, since the op's derivative has kinks at equal elements.
+    """
+
+    low: float = -2.0
+    high: float = 2.0
+    kinks: tuple[float, ...] = ()
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """A sample call: operand shapes and dtypes (f32 if not given) and attributes; `domains` per operand."""
+
+    shapes: tuple[Shape, ...]
+    attrs: Attrs = field(default_factory=NoAttrs)
+    dtypes: tuple[DType, ...] = ()
+    domains: tuple[Domain, ...] = ()
+
+    def types(self) -> tuple[TensorType, ...]:
+        dtypes = self.dtypes or (f32,) * len(self.shapes)
+        return tuple(TensorType(shape, dtype) for shape, dtype in zip(self.shapes, dtypes, strict=True))
+
+
+Eval = Callable[[tuple[np.ndarray, ...], A], "np.ndarray | tuple[np.ndarray, ...]"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Op(Generic[A]):
+    """Everything the package knows of one op. Leaving a field out is a TypeError at import.
+
+    Fields:
+        infer(types, attrs): result types, or raises ShapeError / DTypeError.
+        eval(arrays, attrs): the NumPy reference, for float32 and float64 alike. f16 is computed in float32
+            and rounded by the interpreter.
+        vjp(g, out, ins, attrs): a cotangent (or None) for each operand, written with public ops. It may be
+            larger than the operand by broadcasting: the reverse walk sums it. With several results, `g`
+            and `out` are tuples.
+        jvp(ts, out, ins, attrs): the result's tangent from the operands' (None where there is none), or a
+            `Forward` member.
+        lower: how it becomes MIL.
+        kind: what precision policies choose by.
+        domain, cases: for contract tests, docs and hypothesis strategies.
+    """
+
+    name: str
+    summary: str
+    attrs: type[A]
+    infer: Callable[[tuple[TensorType, ...], A], tuple[TensorType, ...]]
+    eval: Eval[A]
+    vjp: Callable[[Any, Any, tuple[Tensor, ...], A], Sequence[Tensor | None]] | NotDifferentiable
+    jvp: Callable[[Sequence[Any], Any, tuple[Tensor, ...], A], Any] | Forward | NotDifferentiable
+    lower: Mil | Decompose
+    kind: OpKind
+    domain: Domain
+    cases: tuple[Case, ...]
+
+    def __post_init__(self) -> None:
+        if self.name in _REGISTRY:
+            raise GraphError(f"op {self.name!r}", "declared twice")
+        if not self.cases:
+            raise GraphError(f"op {self.name!r}", "declared without a sample case")
+        if not (dataclasses.is_dataclass(self.attrs) and issubclass(self.attrs, Attrs)):
+            raise GraphError(f"op {self.name!r}", "expected a dataclass of Attrs for its attributes")
+        _REGISTRY[self.name] = self
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+
+_REGISTRY: dict[str, Op[Any]] = {}
+
+
+def registry() -> Mapping[str, Op[Any]]:
+    """All declared ops by name."""
+    return _REGISTRY
+
+
+def find_op(name: str) -> Op[Any]:
+    """The op called `name`; raises GraphError for any other name."""
+    try:
+        return _REGISTRY[name]
+    except KeyError:
+        raise GraphError(f"op {name!r}", "no op of that name is declared") from None

@@ -1,0 +1,136 @@
+"""Factories for ops that differ only in a formula: elementwise with one or two operands, and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import bool_, f16, i32
+from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind
+from ..ir.tensor import FUNCTIONS, Tensor
+from ..ir.types import TensorType, broadcast
+from ._build import require_float, require_numbers, same_dtype
+
+NONE = NoAttrs()
+Params = Callable[[Any, tuple[TensorType, ...], tuple[TensorType, ...]], Mapping[str, object]]
+
+
+def fixed(**params: object) -> Params:
+    """MIL parameters that depend on nothing."""
+    return lambda attrs, ins, outs: params
+
+
+def times(g: Tensor, factor: Tensor | float) -> Tensor:
+    """g * factor, written without a node where the factor is 1 or -1."""
+    if isinstance(factor, Tensor):
+        return FUNCTIONS["mul"](g, factor)
+    if factor == 1.0:
+        return g
+    return FUNCTIONS["neg"](g) if factor == -1.0 else FUNCTIONS["mul"](g, factor)
+
+
+def unary(
+    name: str,
+    summary: str,
+    formula: Callable[[np.ndarray], np.ndarray],
+    derivative: Callable[[Tensor, Tensor], Tensor | float] | NotDifferentiable,
+    *,
+    mil: str | Mil | None = None,
+    domain: Domain = Domain(),
+    integers: bool = False,
+) -> Op[NoAttrs]:
+    """An elementwise op of one operand; `derivative(x, out)` is d out / d x."""
+
+    def infer(types: tuple[TensorType, ...], attrs: NoAttrs) -> tuple[TensorType, ...]:
+        (require_numbers if integers else require_float)(name, *types)
+        return types
+
+    def evaluate(arrays: tuple[np.ndarray, ...], attrs: NoAttrs) -> np.ndarray:
+        return formula(arrays[0])
+
+    if isinstance(derivative, NotDifferentiable):
+        vjp: Any = derivative
+        jvp: Any = derivative
+    else:
+        rule = derivative
+
+        def vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> tuple[Tensor]:
+            return (times(g, rule(ins[0], out)),)
+
+        def jvp(ts: tuple[Tensor], out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> Tensor:
+            return times(ts[0], rule(ins[0], out))
+
+    shapes: tuple[tuple[int, ...], ...] = ((), (2, 3), (2, 3, 4))
+    cases = tuple(Case((shape,)) for shape in shapes) + (Case(((3, 2),), dtypes=(f16,)),)
+    if integers:
+        cases += (Case(((2, 3),), dtypes=(i32,)),)
+    lower = mil if isinstance(mil, Mil) else Mil(mil or name, ("x",))
+    return Op(
+        name=name, summary=summary, attrs=NoAttrs, infer=infer, eval=evaluate, vjp=vjp, jvp=jvp, lower=lower,
+        kind=OpKind.ELEMENTWISE, domain=domain, cases=cases,
+    )
+
+
+Partial = Tensor | float | None
+
+
+def binary(
+    name: str,
+    summary: str,
+    formula: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    partials: Callable[[Tensor, Tensor, Tensor], tuple[Partial, Partial]] | NotDifferentiable,
+    *,
+    mil: str | None = None,
+    domains: tuple[Domain, Domain] = (Domain(), Domain()),
+    integers: bool = True,
+) -> Op[NoAttrs]:
+    """An elementwise op of two operands that broadcast; `partials(x, y, out)` are its partial derivatives."""
+
+    def infer(types: tuple[TensorType, ...], attrs: NoAttrs) -> tuple[TensorType, ...]:
+        (require_numbers if integers else require_float)(name, *types)
+        return (TensorType(broadcast(name, [t.shape for t in types]), same_dtype(name, *types)),)
+
+    def evaluate(arrays: tuple[np.ndarray, ...], attrs: NoAttrs) -> np.ndarray:
+        return formula(arrays[0], arrays[1])
+
+    if isinstance(partials, NotDifferentiable):
+        vjp: Any = partials
+        jvp: Any = partials
+    else:
+        rule = partials
+
+        def vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> tuple[Tensor | None, ...]:
+            return tuple(None if d is None else times(g, d) for d in rule(*ins, out))
+
+        def jvp(ts: tuple[Tensor | None, ...], out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> Tensor:
+            terms = [times(t, d) for t, d in zip(ts, rule(*ins, out), strict=True) if t is not None and d is not None]
+            return terms[0] if len(terms) == 1 else FUNCTIONS["add"](*terms)
+
+    pairs = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 3)), ((2, 1, 3), (4, 1)))
+    cases = tuple(Case(pair, domains=domains) for pair in pairs) + (Case(pairs[1], dtypes=(f16, f16), domains=domains),)
+    if integers:
+        cases += (Case(pairs[1], dtypes=(i32, i32), domains=(Domain(-5, 5), Domain(1, 5))),)
+    return Op(
+        name=name, summary=summary, attrs=NoAttrs, infer=infer, eval=evaluate, vjp=vjp, jvp=jvp,
+        lower=Mil(mil or name, ("x", "y")), kind=OpKind.ELEMENTWISE, domain=domains[0], cases=cases,
+    )
+
+
+def comparison(name: str, summary: str, formula: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Op[NoAttrs]:
+    """An elementwise test of two operands that broadcast, with a result of bool."""
+
+    def infer(types: tuple[TensorType, ...], attrs: NoAttrs) -> tuple[TensorType, ...]:
+        require_numbers(name, *types)
+        same_dtype(name, *types)
+        return (TensorType(broadcast(name, [t.shape for t in types]), bool_),)
+
+    reason = NotDifferentiable("its result is a truth value")
+    pairs = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 1)))
+    return Op(
+        name=name, summary=summary, attrs=NoAttrs, infer=infer,
+        eval=lambda arrays, attrs: formula(arrays[0], arrays[1]),
+        vjp=reason, jvp=reason, lower=Mil(name, ("x", "y")), kind=OpKind.ELEMENTWISE, domain=Domain(),
+        cases=tuple(Case(pair) for pair in pairs) + (Case(pairs[1], dtypes=(i32, i32)), Case(pairs[1], dtypes=(f16, f16))),
+    )

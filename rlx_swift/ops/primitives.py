@@ -1,0 +1,153 @@
+"""Ops that exist because MIL has them: the last step of a decomposition, not for users.
+
+They are made after differentiation, so none has a derivative rule. Arguments obey what Core ML accepts:
+indices already clamped and of rank 1 or more, convolutions without dilation, weights known at run time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import f32, i32
+from ..ir.op import Attrs, Case, Domain, Mil, NotDifferentiable, Op, OpKind
+from ..ir.tensor import Tensor
+from ..ir.types import Shape, TensorType
+from ._build import apply
+from .select import full
+
+_LATE = NotDifferentiable("it is made after differentiation")
+
+
+def _primitive(name: str, attrs: type[Any], infer: Any, evaluate: Any, mil: Mil, kind: OpKind, *cases: Case) -> Op[Any]:
+    return Op(
+        name=name, summary=f"MIL's {mil.op}", attrs=attrs, infer=infer, eval=evaluate, vjp=_LATE, jvp=_LATE,
+        lower=mil, kind=kind, domain=Domain(), cases=cases,
+    )
+
+
+# gather and scatter
+
+
+@dataclass(frozen=True)
+class AxisAttrs(Attrs):
+    axis: int
+
+
+def gather_clamped(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    return apply(GATHER_CLAMPED, x, indices, attrs=AxisAttrs(axis))
+
+
+def scatter_add_clamped(updates: Tensor, indices: Tensor, size: int, axis: int) -> Tensor:
+    """`updates` added at the rank-1 `indices` of zeros with `size` along an axis."""
+    shape = (*updates.shape[:axis], size, *updates.shape[axis + 1 :])
+    zeros = full(updates.graph, shape, 0.0, updates.dtype)
+    return apply(SCATTER_ADD_CLAMPED, zeros, indices, updates, attrs=AxisAttrs(axis))
+
+
+def _gather_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType, ...]:
+    x, indices = types
+    return (x.with_shape((*x.shape[: attrs.axis], *indices.shape, *x.shape[attrs.axis + 1 :])),)
+
+
+def _scatter_eval(arrays: tuple[np.ndarray, ...], attrs: AxisAttrs) -> np.ndarray:
+    data, indices, updates = arrays
+    out = np.moveaxis(data.copy(), attrs.axis, 0)
+    np.add.at(out, indices, np.moveaxis(updates, attrs.axis, 0))
+    return np.moveaxis(out, 0, attrs.axis)
+
+
+_IDS = Domain(0, 3)
+GATHER_CLAMPED = _primitive(
+    "gather_clamped", AxisAttrs, _gather_infer,
+    lambda arrays, attrs: np.take(arrays[0], arrays[1], axis=attrs.axis),
+    Mil(
+        "gather", ("x", "indices"),
+        lambda attrs, ins, outs: {"axis": attrs.axis, "batch_dims": 0, "validate_indices": False},
+    ),
+    OpKind.DATA_MOVEMENT,
+    Case(((4, 3), (2, 2)), AxisAttrs(0), (f32, i32), (Domain(), _IDS)),
+)
+SCATTER_ADD_CLAMPED = _primitive(
+    "scatter_add_clamped", AxisAttrs, lambda types, attrs: (types[0],), _scatter_eval,
+    Mil(
+        "scatter", ("data", "indices", "updates"),
+        lambda attrs, ins, outs: {"axis": attrs.axis, "mode": "add", "validate_indices": False},
+    ),
+    OpKind.DATA_MOVEMENT,
+    Case(((4, 3), (5,), (5, 3)), AxisAttrs(0), (f32, i32, f32), (Domain(), _IDS, Domain())),
+)
+
+
+# convolution
+
+
+@dataclass(frozen=True)
+class MilConvAttrs(Attrs):
+    """`padding`: (before, after) for rows, then columns."""
+
+    strides: Shape
+    padding: tuple[tuple[int, int], tuple[int, int]]
+    groups: int
+
+
+def mil_conv(x: Tensor, w: Tensor, attrs: MilConvAttrs) -> Tensor:
+    return apply(MIL_CONV, x, w, attrs=attrs)
+
+
+def mil_conv_transpose(x: Tensor, w: Tensor, attrs: MilConvAttrs) -> Tensor:
+    return apply(MIL_CONV_TRANSPOSE, x, w, attrs=attrs)
+
+
+def _conv_infer(types: tuple[TensorType, ...], attrs: MilConvAttrs) -> tuple[TensorType, ...]:
+    x, w = types
+    sizes = tuple(
+        (size + sum(pads) - kernel) // stride + 1
+        for size, pads, kernel, stride in zip(x.shape[2:], attrs.padding, w.shape[2:], attrs.strides, strict=True)
+    )
+    return (x.with_shape((x.shape[0], w.shape[0], *sizes)),)
+
+
+def _conv_transpose_infer(types: tuple[TensorType, ...], attrs: MilConvAttrs) -> tuple[TensorType, ...]:
+    x, w = types
+    sizes = tuple(
+        (size - 1) * stride + kernel - sum(pads)
+        for size, pads, kernel, stride in zip(x.shape[2:], attrs.padding, w.shape[2:], attrs.strides, strict=True)
+    )
+    return (x.with_shape((x.shape[0], w.shape[1] * attrs.groups, *sizes)),)
+
+
+def _conv_eval(arrays: tuple[np.ndarray, ...], attrs: MilConvAttrs) -> np.ndarray:
+    from .conv_reference import conv2d
+
+    return conv2d(*arrays, attrs.strides, attrs.padding, (1, 1), attrs.groups)
+
+
+def _conv_transpose_eval(arrays: tuple[np.ndarray, ...], attrs: MilConvAttrs) -> np.ndarray:
+    from .conv_reference import conv2d_input_grad
+
+    g, w = arrays
+    out = _conv_transpose_infer((TensorType(g.shape), TensorType(w.shape)), attrs)[0].shape
+    return conv2d_input_grad(g, w, out[2:], attrs.strides, attrs.padding, (1, 1), attrs.groups)
+
+
+def _conv_params(attrs: MilConvAttrs, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> dict[str, object]:
+    (top, bottom), (left, right) = attrs.padding
+    return {
+        "strides": attrs.strides, "pad_type": "custom", "pad": (top, bottom, left, right), "dilations": (1, 1),
+        "groups": attrs.groups,
+    }
+
+
+_PLAIN = MilConvAttrs((1, 1), ((1, 1), (1, 1)), 1)
+MIL_CONV = _primitive(
+    "mil_conv", MilConvAttrs, _conv_infer, _conv_eval, Mil("conv", ("x", "weight"), _conv_params), OpKind.COMPUTE,
+    Case(((2, 3, 5, 6), (4, 3, 3, 3)), _PLAIN),
+)
+MIL_CONV_TRANSPOSE = _primitive(
+    "mil_conv_transpose", MilConvAttrs, _conv_transpose_infer, _conv_transpose_eval,
+    Mil("conv_transpose", ("x", "weight"), _conv_params), OpKind.COMPUTE,
+    Case(((2, 4, 5, 6), (4, 3, 3, 3)), _PLAIN),
+)
