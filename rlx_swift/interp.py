@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .dtypes import DType, f16
+from .dtypes import DType
 from .errors import DTypeError, FeedError
 from .ir.graph import Graph, Leaf
 from .ir.tensor import Tensor
@@ -31,7 +31,7 @@ def evaluate(
         raise DTypeError("evaluate", f"expected a float dtype such as numpy.float64, got {mode}")
     values: dict[int, np.ndarray] = {}
     for name, tensor in graph.leaves().items():
-        values[id(tensor)] = _as(leaf_value(tensor, feeds), tensor.dtype, mode)
+        values[id(tensor)] = _as(leaf_value(tensor, feeds, mode), tensor.dtype, mode)
     for name in feeds:
         if name not in graph.leaves():
             raise FeedError(f"feed {name!r}", f"graph {graph.name!r} has no input, param or buffer of that name",
@@ -66,17 +66,15 @@ def _as(value: np.ndarray, dtype: DType, mode: np.dtype | None) -> np.ndarray:
     return value if value.dtype == target else value.astype(target)
 
 
-def leaf_value(tensor: Tensor, feeds: Mapping[str, Any]) -> np.ndarray:
-    """The fed value of a leaf, or its initial value, checked against its type."""
+def leaf_value(tensor: Tensor, feeds: Mapping[str, Any], mode: np.dtype | None = None) -> np.ndarray:
+    """The fed value of a leaf, or its initial value, checked against its type; floats of `mode` stay whole."""
     leaf, name = tensor.producer, tensor.name
     assert isinstance(leaf, Leaf) and name is not None
     subject = f"{leaf.kind.value} {name!r}"
     if name in feeds:
         given = np.asarray(feeds[name])
-        if given.dtype == np.float64 and tensor.dtype.is_float and tensor.dtype is not f16:
-            value = given  # kept whole for evaluation in float64
-        else:
-            value = dtypes.to_host(given, tensor.dtype, subject)
+        whole = given.dtype == mode and tensor.dtype.is_float
+        value = given if whole else dtypes.to_host(given, tensor.dtype, subject)
     elif leaf.value is not None and not callable(leaf.value):
         value = leaf.value
     else:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..ir.op import Domain, Mil, NotDifferentiable
+from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind
 from ..ir.tensor import Tensor
 from ._build import TensorLike, apply, public
 from ._families import fixed, unary
@@ -180,7 +180,7 @@ def abs(x: TensorLike) -> Tensor:
     return apply(ABS, x)
 
 
-ABS = unary("abs", "absolute value", np.abs, lambda x, out: sign(x), integers=True, domain=Domain(kinks=(0.0,)))
+ABS = unary("abs", "absolute value", np.abs, lambda x, out: sign(stop_gradient(x)), integers=True, domain=Domain(kinks=(0.0,)))
 
 
 @public
@@ -217,3 +217,17 @@ def identity(x: TensorLike) -> Tensor:
 
 
 IDENTITY = unary("identity", "x under another name", np.copy, lambda x, out: 1.0, integers=True)
+
+
+@public
+def stop_gradient(x: TensorLike) -> Tensor:
+    """x, through which no derivative passes."""
+    return apply(STOP_GRADIENT, x)
+
+
+STOP_GRADIENT = Op(
+    name="stop_gradient", summary="x, through which no derivative passes", attrs=NoAttrs,
+    infer=lambda types, attrs: types, eval=lambda arrays, attrs: arrays[0].copy(),
+    vjp=lambda g, out, ins, attrs: (None,), jvp=lambda ts, out, ins, attrs: None,
+    lower=Mil("identity", ("x",)), kind=OpKind.DATA_MOVEMENT, domain=Domain(), cases=(Case(((2, 3),)), Case(((),))),
+)

@@ -91,12 +91,13 @@ def _gather_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: GatherAt
 
 def _gather_lower(ins: tuple[Tensor, ...], attrs: GatherAttrs) -> Tensor:
     x, indices = ins
-    safe = _clamp(reshape(indices, indices.shape or (1,)), x.shape[attrs.axis])
+    safe = clamp(reshape(indices, indices.shape or (1,)), x.shape[attrs.axis])
     rows = gather_clamped(x, safe, attrs.axis)
     return reshape(rows, (*x.shape[: attrs.axis], *indices.shape, *x.shape[attrs.axis + 1 :]))
 
 
-def _clamp(indices: Tensor, size: int) -> Tensor:
+def clamp(indices: Tensor, size: int) -> Tensor:
+    """Indices moved into 0 ... size - 1."""
     return maximum(minimum(indices, size - 1), 0)
 
 
@@ -131,7 +132,7 @@ def _scatter_lower(ins: tuple[Tensor, ...], attrs: ScatterAttrs) -> Tensor:
     updates, indices = ins
     axis, count = attrs.axis, math.prod(indices.shape)
     lead, trail = updates.shape[:axis], updates.shape[axis + indices.ndim :]
-    at = _clamp(reshape(indices, (count,)), attrs.size)
+    at = clamp(reshape(indices, (count,)), attrs.size)
     if updates.dtype is f16 or count * attrs.size > _ONE_HOT_LIMIT:
         return scatter_add_clamped(reshape(updates, (*lead, count, *trail)), at, attrs.size, axis)
     rows = reshape(updates, (math.prod(lead), count, math.prod(trail)))

@@ -14,7 +14,7 @@ from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axis
 from ._build import TensorLike, apply, graph_of, public, require_float
 from .compare import equal
-from .index import one_hot
+from .index import clamp, one_hot
 from .normalize import log_softmax, shifted_log_sum, softmax
 from .reduce import sum
 from .select import where
@@ -30,8 +30,8 @@ class AxisAttrs(Attrs):
 def softmax_cross_entropy_with_logits(logits: TensorLike, labels: TensorLike, axis: int = -1) -> Tensor:
     """-log softmax(logits) at the label, for each position: shape of logits without `axis`.
 
-    `labels` are class indices (i32, shape of the result) or probabilities (shape of logits). An index
-    outside the classes gives the log of the sum of exponentials and pulls no class up.
+    `labels` are class indices (i32, shape of the result; clamped to the classes) or probabilities (shape of
+    logits).
     """
     graph = graph_of("softmax_cross_entropy_with_logits", logits, labels)
     scores = graph.as_tensor(logits, f32)
@@ -61,11 +61,9 @@ def _infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType,
 def _eval(arrays: tuple[np.ndarray, ...], attrs: AxisAttrs) -> np.ndarray:
     logits, labels = arrays
     z = logits - np.max(logits, axis=attrs.axis, keepdims=True)
-    total = np.log(np.sum(np.exp(z), axis=attrs.axis))
-    count = logits.shape[attrs.axis]
-    at = np.expand_dims(np.clip(labels, 0, count - 1), attrs.axis)
+    at = np.expand_dims(np.clip(labels, 0, logits.shape[attrs.axis] - 1), attrs.axis)
     picked = np.squeeze(np.take_along_axis(z, at, attrs.axis), attrs.axis)
-    return total - np.where((labels >= 0) & (labels < count), picked, 0).astype(logits.dtype)
+    return np.log(np.sum(np.exp(z), axis=attrs.axis)) - picked
 
 
 def _classes(logits: Tensor, axis: int) -> Tensor:
@@ -78,13 +76,13 @@ def _lower(ins: tuple[Tensor, ...], attrs: AxisAttrs) -> Tensor:
     # A comparison and a choice instead of a product with a one-hot: 0 * -inf would be NaN.
     logits, labels = ins
     z, total = shifted_log_sum(logits, attrs.axis)
-    is_label = equal(expand_dims(labels, attrs.axis), _classes(logits, attrs.axis))
+    is_label = equal(expand_dims(clamp(labels, logits.shape[attrs.axis]), attrs.axis), _classes(logits, attrs.axis))
     picked = sum(where(is_label, z, 0.0), attrs.axis, keepdims=True)
     return reshape(total - picked, labels.shape)
 
 
 def _slope(logits: Tensor, labels: Tensor, axis: int) -> Tensor:
-    return softmax(logits, axis) - one_hot(labels, logits.shape[axis], axis, logits.dtype)
+    return softmax(logits, axis) - one_hot(clamp(labels, logits.shape[axis]), logits.shape[axis], axis, logits.dtype)
 
 
 def _vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: AxisAttrs) -> tuple[Tensor | None, ...]:

@@ -1,0 +1,173 @@
+"""Reverse mode: one walk over the nodes, which alone accumulates, un-broadcasts and checks cotangents.
+
+The walk knows ops only through their records; see Griewank & Walther, Evaluating Derivatives, ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import ops
+from ..errors import GraphError, NotDifferentiableError, ShapeError
+from ..ir.graph import Graph, Node
+from ..ir.op import NotDifferentiable
+from ..ir.printer import Namer, print_node
+from ..ir.rewrite import Copy, drop_unused_leaves
+from ..ir.tensor import Tensor
+from ..ir.types import Shape
+
+Wrt = str | Sequence[str] | None
+
+
+def grad_with_loss(graph: Graph, wrt: Wrt = None, loss: str | None = None) -> Graph:
+    """A graph with the loss under its name and `grad_<name>` for each name of `wrt` (all params by default).
+
+    It gains a rank-0 input `d_output`, the cotangent of the loss: 1.0 for plain gradients. Without `loss`
+    the output called "loss" is taken, or the only one. Raises GraphError for a loss that is not of rank 0.
+    """
+    return _gradient(graph, wrt, loss, keep_loss=True)
+
+
+def grad(graph: Graph, wrt: Wrt = None, loss: str | None = None) -> Graph:
+    """As `grad_with_loss`, without the loss among the outputs."""
+    return _gradient(graph, wrt, loss, keep_loss=False)
+
+
+def _gradient(graph: Graph, wrt: Wrt, loss: str | None, keep_loss: bool) -> Graph:
+    name = loss_name(graph, loss)
+    new = Copy(graph).graph
+    value = new.outputs[name]
+    if value.shape != () or not value.dtype.is_float:
+        raise GraphError(f"loss {name!r}", f"expected a float of rank 0, got {value.type}", "reduce it first")
+    targets = differentiable_leaves(new, wrt)
+    seed = new.input(new.fresh_name("d_output"), (), value.dtype)
+    gradients = backward(new, {value: seed}, list(targets.values()))
+    new.outputs = {name: value} if keep_loss else {}
+    for leaf, gradient in zip(targets, gradients, strict=True):
+        new.outputs[new.fresh_name(f"grad_{leaf}")] = gradient
+    drop_unused_leaves(new, keep={"d_output": seed, **new.inputs, **new.params, **new.buffers})
+    return new
+
+
+def vjp(graph: Graph, wrt: Wrt = None) -> Graph:
+    """A graph with `grad_<name>` for each name of `wrt`, given cotangents `d_<output>` of every float output."""
+    new = Copy(graph).graph
+    targets = differentiable_leaves(new, wrt)
+    seeds = {
+        tensor: new.input(new.fresh_name(f"d_{name}"), tensor.shape, tensor.dtype)
+        for name, tensor in new.outputs.items()
+        if tensor.dtype.is_float
+    }
+    gradients = backward(new, seeds, list(targets.values()))
+    new.outputs = {}
+    new.outputs = {new.fresh_name(f"grad_{leaf}"): g for leaf, g in zip(targets, gradients, strict=True)}
+    drop_unused_leaves(new, keep=new.leaves())
+    return new
+
+
+def loss_name(graph: Graph, loss: str | None) -> str:
+    """The name of the output to differentiate; raises GraphError when it is not clear which."""
+    if loss is None:
+        loss = "loss" if "loss" in graph.outputs or len(graph.outputs) != 1 else next(iter(graph.outputs))
+    if loss not in graph.outputs:
+        raise GraphError(
+            f"loss {loss!r}", f"graph {graph.name!r} has no output of that name",
+            f"it has {', '.join(graph.outputs) or 'none'}",
+        )
+    return loss
+
+
+def differentiable_leaves(graph: Graph, wrt: Wrt) -> dict[str, Tensor]:
+    """The leaves named by `wrt`; raises NameNotFoundError, or NotDifferentiableError for integers and bools."""
+    names = list(graph.params) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names:
+        raise GraphError("wrt", f"graph {graph.name!r} has no params", "name the inputs to differentiate by")
+    leaves = {name: graph.leaf(name) for name in names}
+    for name, tensor in leaves.items():
+        if not tensor.dtype.is_float:
+            raise NotDifferentiableError(f"wrt {name!r}", f"{tensor.type} is not of floats")
+    return leaves
+
+
+def backward(graph: Graph, seeds: Mapping[Tensor, Tensor], wrt: Sequence[Tensor]) -> list[Tensor]:
+    """Appends to `graph` the nodes that compute the cotangents of `wrt` from those of the tensors in `seeds`.
+
+    A tensor that nothing in `seeds` depends on gets zeros.
+    """
+    cotangents: dict[int, list[Tensor]] = {}
+    for tensor, seed in seeds.items():
+        cotangents.setdefault(id(tensor), []).append(seed)
+    for node in reversed(_active_nodes(graph, wrt)):
+        arrived = [_collect(cotangents, out) for out in node.outputs]
+        if all(g is None for g in arrived):
+            continue
+        for operand, cotangent in zip(node.inputs, _apply_rule(graph, node, arrived), strict=True):
+            if cotangent is not None:
+                cotangents.setdefault(id(operand), []).append(cotangent)
+    collected = [_collect(cotangents, x) for x in wrt]
+    return [ops.full_like(x, 0.0) if g is None else g for g, x in zip(collected, wrt, strict=True)]
+
+
+def _active_nodes(graph: Graph, wrt: Sequence[Tensor]) -> list[Node]:
+    """The nodes through whose float results the leaves of `wrt` act, in order."""
+    active = {id(x) for x in wrt}
+    nodes = []
+    for node in graph.nodes:
+        if any([id(x) in active for x in node.inputs]) and any([t.dtype.is_float for t in node.outputs]):
+            nodes.append(node)
+            active.update([id(t) for t in node.outputs if t.dtype.is_float])
+    return nodes
+
+
+def _collect(cotangents: dict[int, list[Tensor]], tensor: Tensor) -> Tensor | None:
+    """The sum of what has arrived at a tensor."""
+    parts = cotangents.get(id(tensor))
+    if not parts:
+        return None
+    total = parts[0]
+    for part in parts[1:]:
+        total = ops.add(total, part)
+    cotangents[id(tensor)] = [total]
+    return total
+
+
+def _apply_rule(graph: Graph, node: Node, collected: list[Tensor | None]) -> list[Tensor | None]:
+    op = node.op
+    if isinstance(op.vjp, NotDifferentiable):
+        raise NotDifferentiableError(print_node(node, Namer(graph)), f"no derivative: {op.vjp.reason}")
+    g: Any
+    out: Any
+    if len(collected) == 1:
+        g, out = collected[0], node.outputs[0]
+    else:
+        g = tuple(ops.full_like(t, 0.0) if c is None else c for c, t in zip(collected, node.outputs, strict=True))
+        out = node.outputs
+    results = op.vjp(g, out, node.inputs, node.attrs)
+    if len(results) != len(node.inputs):
+        raise GraphError(f"vjp of {op.name!r}", f"expected {len(node.inputs)} cotangents, got {len(results)}")
+    return [None if r is None else _fit(op.name, r, x) for r, x in zip(results, node.inputs, strict=True)]
+
+
+def _fit(op: str, cotangent: Tensor, operand: Tensor) -> Tensor | None:
+    """A rule's cotangent in the shape of its operand."""
+    if not operand.dtype.is_float:
+        return None
+    if cotangent.dtype is not operand.dtype:
+        raise GraphError(f"vjp of {op!r}", f"expected a cotangent of {operand.dtype}, got {cotangent.type}")
+    return unbroadcast(cotangent, operand.shape, f"vjp of {op!r}")
+
+
+def unbroadcast(x: Tensor, shape: Shape, subject: str) -> Tensor:
+    """x summed over the axes along which `shape` was repeated to x's shape; raises ShapeError if it was not."""
+    if x.shape == shape:
+        return x
+    lead = x.ndim - len(shape)
+    axes = [*range(max(lead, 0))]
+    for axis, size in enumerate(shape, lead):
+        if lead < 0 or (size != 1 and size != x.shape[axis]):
+            raise ShapeError(subject, f"a cotangent of {x.type} does not fit an operand of shape {shape}")
+        if size == 1 and x.shape[axis] != 1:
+            axes.append(axis)
+    return ops.reshape(ops.sum(x, axes) if axes else x, shape)
+
