@@ -8,7 +8,7 @@ from typing import Any
 from .. import ops
 from ..errors import NotDifferentiableError, ShapeError
 from ..ir.graph import Graph, Node
-from ..ir.op import Forward, NotDifferentiable
+from ..ir.op import Forward, NotDifferentiable, Stopped
 from ..ir.printer import Namer, print_node
 from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.tensor import Tensor
@@ -60,6 +60,8 @@ def push(graph: Graph, tangents: Mapping[Tensor, Tensor], of: list[Tensor]) -> l
     known: dict[int, Tensor] = {id(x): t for x, t in tangents.items()}
     for node in graph.live_nodes():
         incoming = [known.get(id(x)) for x in node.inputs]
+        if isinstance(node.op.jvp, Stopped):
+            continue
         if any(t is not None for t in incoming) and any(t.dtype.is_float for t in node.outputs):
             results = _apply_rule(graph, node, incoming)
             for tensor, result in zip(node.outputs, results, strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 from .. import ops
 from ..errors import GraphError, NotDifferentiableError, ShapeError
 from ..ir.graph import Graph, Node
-from ..ir.op import NotDifferentiable
+from ..ir.op import NotDifferentiable, Stopped
 from ..ir.printer import Namer, print_node
 from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.tensor import Tensor
@@ -114,6 +114,8 @@ def _active_nodes(graph: Graph, wrt: Sequence[Tensor]) -> list[Node]:
     active = {id(x) for x in wrt}
     nodes = []
     for node in graph.nodes:
+        if isinstance(node.op.vjp, Stopped):
+            continue
         if any([id(x) in active for x in node.inputs]) and any([t.dtype.is_float for t in node.outputs]):
             nodes.append(node)
             active.update([id(t) for t in node.outputs if t.dtype.is_float])
@@ -143,6 +145,7 @@ def _apply_rule(graph: Graph, node: Node, collected: list[Tensor | None]) -> lis
     else:
         g = tuple(ops.full_like(t, 0.0) if c is None else c for c, t in zip(collected, node.outputs, strict=True))
         out = node.outputs
+    assert not isinstance(op.vjp, Stopped)
     results = op.vjp(g, out, node.inputs, node.attrs)
     if len(results) != len(node.inputs):
         raise GraphError(f"vjp of {op.name!r}", f"expected {len(node.inputs)} cotangents, got {len(results)}")

@@ -47,6 +47,11 @@ class NotDifferentiable:
     reason: str
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """Stands where a derivative rule would: derivatives take the result for a constant."""
+
+
 class Forward(Enum):
     """Ways to get a forward-mode rule without writing one."""
 
@@ -130,8 +135,8 @@ class Op(Generic[A]):
     attrs: type[A]
     infer: Callable[[tuple[TensorType, ...], A], tuple[TensorType, ...]]
     eval: Eval[A]
-    vjp: Callable[[Any, Any, tuple[Tensor, ...], A], Sequence[Tensor | None]] | NotDifferentiable
-    jvp: Callable[[Sequence[Any], Any, tuple[Tensor, ...], A], Any] | Forward | NotDifferentiable
+    vjp: Callable[[Any, Any, tuple[Tensor, ...], A], Sequence[Tensor | None]] | NotDifferentiable | Stopped
+    jvp: Callable[[Sequence[Any], Any, tuple[Tensor, ...], A], Any] | Forward | NotDifferentiable | Stopped
     lower: Mil | Decompose
     kind: OpKind
     domain: Domain

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind
+from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind, Stopped
 from ..ir.tensor import Tensor
 from ._build import TensorLike, apply, public
 from ._families import fixed, unary
@@ -228,6 +228,5 @@ def stop_gradient(x: TensorLike) -> Tensor:
 STOP_GRADIENT = Op(
     name="stop_gradient", summary="x, through which no derivative passes", attrs=NoAttrs,
     infer=lambda types, attrs: types, eval=lambda arrays, attrs: arrays[0].copy(),
-    vjp=lambda g, out, ins, attrs: (None,), jvp=lambda ts, out, ins, attrs: None,
-    lower=Mil("identity", ("x",)), kind=OpKind.DATA_MOVEMENT, domain=Domain(), cases=(Case(((2, 3),)), Case(((),))),
+    vjp=Stopped(), jvp=Stopped(), lower=Mil("identity", ("x",)), kind=OpKind.DATA_MOVEMENT, domain=Domain(), cases=(Case(((2, 3),)), Case(((),))),
 )
