@@ -1,36 +1,51 @@
-/* gemm.c - matrix products; see include/rlxk_gemm.h for what they mean. */
+/* gemm.c - matrix products; see include/rlxk_gemm.h for what they mean.
+ *
+ * A worker takes rows or columns of the batch, cuts them into blocks whose part of B fits in the second-level cache, and
+ * a block into tiles (tile_body.h). A is read through its strides, B too unless its columns are strided or its rows lie
+ * so far apart that a panel of it would touch too many pages: then a panel is packed first. An element of C is the same
+ * sum in the same order whichever tile it falls into, so that shares may be cut anywhere.
+ */
 #include "include/rlxk_gemm.h"
 
-size_t rlxk_gemm_workspace(const rlxk_gemm *gemm, int32_t workers) {
-    (void)gemm;
-    (void)workers;
-    return 0;
+#include "isa.h"
+#include "tile.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum {
+    RLXK_GEMM_DEPTH = 2048,         /* longest part of k between two visits of C */
+    GROUP_FLOATS = 1 << 18,         /* of B: half of a second-level cache of 2 MB */
+    WIDEST_PANEL = 32,
+    FEWEST_ROWS_TO_PACK = 32,
+    LONGEST_UNPACKED_PANEL = 1 << 18, /* floats from a panel's first row to its last */
+};
+
+static inline int64_t min(int64_t x, int64_t y) { return x < y ? x : y; }
+
+/* Columns of B that are worked on together. */
+static inline int64_t rlxk_gemm_group(const rlxk_gemm *g) {
+    int64_t depth = min(g->k, RLXK_GEMM_DEPTH);
+    int64_t columns = GROUP_FLOATS / (depth ? depth : 1) / WIDEST_PANEL * WIDEST_PANEL;
+    return columns > WIDEST_PANEL ? columns : WIDEST_PANEL;
 }
 
-void rlxk_gemm_run(const void *gemm, int32_t worker, int32_t workers) {
-    const rlxk_gemm *g = gemm;
-    int64_t batches = g->batch[0] * g->batch[1] * g->batch[2], begin, end;
-    rlxk_share(batches * g->m, worker, workers, &begin, &end);
-    for (int64_t row = begin; row < end; row++) {
-        int64_t i = row % g->m, rest = row / g->m;
-        const float *a = g->a + i * g->a_row, *b = g->b;
-        int64_t c_start = i * g->c_row;
-        for (int axis = 2; axis >= 0; axis--) {
-            int64_t index = rest % g->batch[axis];
-            rest /= g->batch[axis];
-            a += index * g->a_batch[axis];
-            b += index * g->b_batch[axis];
-            c_start += index * g->c_batch[axis];
-        }
-        for (int64_t j = 0; j < g->n; j++) {
-            float sum = 0;
-            for (int64_t p = 0; p < g->k; p++) sum += a[p * g->a_col] * b[p * g->b_row + j * g->b_col];
-            float value = g->alpha * sum;
-            if (g->bias) value += g->bias[j];
-            if (g->accumulate) value += g->c[c_start + j];
-            if (g->activation == RLXK_ACT_RELU && value < 0) value = 0;
-            if (g->gate) value *= g->gate[c_start + j] > 0 ? 1.0f : 0.0f;
-            g->c[c_start + j] = value;
-        }
-    }
+static inline bool rlxk_gemm_packs(const rlxk_gemm *g) {
+    if (g->b_col != 1) return true;
+    return g->m >= FEWEST_ROWS_TO_PACK && min(g->k, RLXK_GEMM_DEPTH) * g->b_row > LONGEST_UNPACKED_PANEL;
+}
+
+/* For one worker. */
+static inline int64_t rlxk_gemm_packed_floats(const rlxk_gemm *g) {
+    int64_t columns = (min(g->n, rlxk_gemm_group(g)) + WIDEST_PANEL - 1) / WIDEST_PANEL * WIDEST_PANEL;
+    return min(g->k, RLXK_GEMM_DEPTH) * columns;
+}
+
+#define RLXK_BODY "gemm_body.h"
+#include "isa_each.h"
+
+RLXK_DISPATCH(rlxk_gemm_run, gemm)
+
+size_t rlxk_gemm_workspace(const rlxk_gemm *gemm, int32_t workers) {
+    return rlxk_gemm_packs(gemm) ? (size_t)(rlxk_gemm_packed_floats(gemm) * workers) : 0;
 }

@@ -49,8 +49,9 @@ int32_t rlxk_isa_choose(void) {
 
 const char *rlxk_isa(void) { return names[rlxk_isa_index()]; }
 
-int32_t rlxk_set_isa(const char *name) {
-    int32_t index = find(name);
-    if (index >= 0) atomic_store_explicit(&rlxk_isa_chosen, index, memory_order_relaxed);
-    return index >= 0;
+rlxk_kernel rlxk_variant(rlxk_kernel kernel, const char *isa) {
+    int32_t index = find(isa);
+    rlxk_kernel variant = NULL;
+    if (index >= 0) kernel(&variant, -1, index);
+    return variant;
 }

@@ -25,10 +25,15 @@
 #define RLXK_VARIANTS(name) { name##_baseline }
 #endif
 
-#define RLXK_DISPATCH(public, name)                                             \
-    void public(const void *arguments, int32_t worker, int32_t workers) {       \
-        static const rlxk_kernel variants[] = RLXK_VARIANTS(name);              \
-        variants[rlxk_isa_index()](arguments, worker, workers);                 \
+/* A negative worker asks for a variant; see rlxk_variant(). */
+#define RLXK_DISPATCH(public, name)                                                    \
+    void public(const void *arguments, int32_t worker, int32_t workers) {              \
+        static const rlxk_kernel variants[] = RLXK_VARIANTS(name);                     \
+        if (worker < 0) {                                                              \
+            *(rlxk_kernel *)(uintptr_t)arguments = variants[workers];                  \
+            return;                                                                    \
+        }                                                                              \
+        variants[rlxk_isa_index()](arguments, worker, workers);                        \
     }
 
 extern _Atomic int32_t rlxk_isa_chosen; /* -1 until the first use */

@@ -40,8 +40,9 @@ int32_t rlxk_default_workers(void);
 /* "avx512", "avx2", "neon" or "baseline": the best that is present, or what RLX_ISA asks for. */
 const char *rlxk_isa(void);
 
-/* For tests, while nothing runs: chooses an instruction set by name; 0 when it is not present. */
-int32_t rlxk_set_isa(const char *name);
+/* The form of a kernel of this library for one instruction set, by name, whatever rlxk_isa() says; NULL when the
+ * processor does not have that set. For tests. */
+rlxk_kernel rlxk_variant(rlxk_kernel kernel, const char *isa);
 
 /* The tiles [*begin, *end) of `tiles` that belong to `worker`. */
 static inline void rlxk_share(int64_t tiles, int32_t worker, int32_t workers, int64_t *begin, int64_t *end) {

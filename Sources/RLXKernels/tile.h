@@ -1,0 +1,26 @@
+/* tile.h - what a tile of a matrix product is; tile_body.h computes it. Knows nothing of whole products or convolutions. */
+#ifndef RLXK_TILE_H
+#define RLXK_TILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* c[i][j] = epilogue(sum over runs s and p < k of a[a_runs[s] + i * a_row + p * a_col] * b[s * k + p][j])
+ * for a few rows i and one panel of columns j. Rows of B follow each other through all runs. */
+typedef struct rlxk_tile {
+    const float *a;
+    int64_t a_row, a_col;
+    const int64_t *a_runs; /* where A starts in each run */
+    int64_t runs, k;
+    const float *b;
+    int64_t b_row;
+    float *c;
+    int64_t c_row;
+    const float *bias; /* of the panel's columns, or NULL */
+    const float *gate; /* laid out as c, or NULL */
+    float alpha;
+    bool accumulate, relu;
+    int32_t tail; /* columns in the panel's last vector, 1 ... RLXK_LANES */
+} rlxk_tile;
+
+#endif
