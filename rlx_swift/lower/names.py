@@ -1,0 +1,40 @@
+"""Identifiers for a program's values, each given once. Knows nothing of what they name."""
+
+from __future__ import annotations
+
+import re
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Words of MIL's own text form, and `state`, which coremltools renames too.
+_WORDS = """any block bool const dict false func list main program state string tensor true tuple
+bf16 fp16 fp32 fp64 int4 int8 int16 int32 int64 uint1 uint2 uint3 uint4 uint6 uint8 uint16 uint32 uint64"""
+RESERVED = frozenset(_WORDS.split())
+
+
+class Names:
+    """Gives out identifiers that are unique in one program."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set(RESERVED)
+        self._count = 0
+
+    def given(self, wanted: str) -> str:
+        """An identifier like `wanted`: itself where it is one and free, else with `_` and numbers put in."""
+        base = re.sub(r"[^A-Za-z0-9_]", "_", wanted)
+        if not IDENTIFIER.fullmatch(base):
+            base = "_" + base
+        name, n = base, 0
+        while name in self._taken:
+            n += 1
+            name = f"{base}_{n}"
+        self._taken.add(name)
+        return name
+
+    def numbered(self, prefix: str) -> str:
+        """The next of `prefix_0`, `prefix_1`, ... with one count for all prefixes."""
+        while True:
+            name = f"{prefix}_{self._count}"
+            self._count += 1
+            if name not in self._taken:
+                self._taken.add(name)
+                return name

@@ -1,0 +1,1 @@
+"""Rewrites of graphs, one a module."""
