@@ -11,21 +11,24 @@ from . import dtypes
 from .dtypes import DType
 from .errors import DTypeError, FeedError
 from .ir.graph import Graph, Leaf
+from .ir.symbolic import SymbolicGraph, bound
 from .ir.tensor import Tensor
 
 
-def evaluate(
-    graph: Graph, feeds: Mapping[str, Any], dtype: Any = None, *, assigns: bool = False
-) -> dict[str, np.ndarray]:
+def evaluate(graph: Graph | SymbolicGraph, feeds: Mapping[str, Any], dtype: Any = None) -> dict[str, np.ndarray]:
     """The outputs of `graph` by name.
 
     `feeds` has a value for every input, and for every param or buffer that has no initial value in the
     graph or shall have another. Shapes and dtypes are checked as by a session. With `dtype=numpy.float64`
-    every float is computed and returned in float64. An f16 op is computed in float32 and rounded. With
-    `assigns`, the buffers' next values are returned too, under their names.
+    every float is computed and returned in float64. An f16 op is computed in float32 and rounded.
 
     Raises FeedError (missing, unknown, wrong shape) and DTypeError.
     """
+    return run(bound(graph, feeds), feeds, dtype)[0]
+
+
+def run(graph: Graph, feeds: Mapping[str, Any], dtype: Any = None) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The outputs, and the next values of what the graph assigns; arguments as for `evaluate`."""
     mode = np.dtype(dtype) if dtype is not None else None
     if mode is not None and mode.kind != "f":
         raise DTypeError("evaluate", f"expected a float dtype such as numpy.float64, got {mode}")
@@ -40,10 +43,8 @@ def evaluate(
         values[id(tensor)] = _as(tensor.producer.value, tensor.dtype, mode)  # type: ignore[union-attr]
     with np.errstate(all="ignore"):
         run_nodes(graph, values, mode)
-    results = {name: values[id(t)] for name, t in graph.outputs.items()}
-    if assigns:
-        results.update({name: values[id(t)] for name, t in graph.assigns.items()})
-    return {name: np.array(value) for name, value in results.items()}
+    outputs = {name: np.array(values[id(t)]) for name, t in graph.outputs.items()}
+    return outputs, {name: np.array(values[id(t)]) for name, t in graph.assigns.items()}
 
 
 def run_nodes(graph: Graph, values: dict[int, np.ndarray], mode: np.dtype | None) -> None:

@@ -11,10 +11,12 @@ from ..ir.graph import Graph, Node
 from ..ir.op import Forward, NotDifferentiable, Stopped
 from ..ir.printer import Namer, print_node
 from ..ir.rewrite import Copy, drop_unused_leaves
+from ..ir.symbolic import per_size
 from ..ir.tensor import Tensor
 from .reverse import Wrt, _gradient, backward, differentiable_leaves, loss_name
 
 
+@per_size
 def jvp(graph: Graph, wrt: Wrt = None) -> Graph:
     """The outputs, and beside each float output its derivative `jvp_<output>` along the tangents `d_<name>`."""
     new = Copy(graph).graph
@@ -27,6 +29,7 @@ def jvp(graph: Graph, wrt: Wrt = None) -> Graph:
     return new
 
 
+@per_size
 def hvp(graph: Graph, wrt: Wrt = None, loss: str | None = None) -> Graph:
     """`hvp_<name>`: the loss's Hessian over the leaves of `wrt` applied to the vectors `v_<name>`.
 

@@ -14,12 +14,14 @@ from ..ir.graph import Graph, Node
 from ..ir.op import NotDifferentiable, Stopped
 from ..ir.printer import Namer, print_node
 from ..ir.rewrite import Copy, drop_unused_leaves
+from ..ir.symbolic import per_size
 from ..ir.tensor import Tensor
 from ..ir.types import Shape
 
 Wrt = str | Sequence[str] | None
 
 
+@per_size
 def grad_with_loss(graph: Graph, wrt: Wrt = None, loss: str | None = None) -> Graph:
     """A graph with the loss under its name and `grad_<name>` for each name of `wrt` (all params by default).
 
@@ -29,6 +31,7 @@ def grad_with_loss(graph: Graph, wrt: Wrt = None, loss: str | None = None) -> Gr
     return _gradient(graph, wrt, loss, keep_loss=True)
 
 
+@per_size
 def grad(graph: Graph, wrt: Wrt = None, loss: str | None = None) -> Graph:
     """As `grad_with_loss`, without the loss among the outputs."""
     return _gradient(graph, wrt, loss, keep_loss=False)
@@ -50,6 +53,7 @@ def _gradient(graph: Graph, wrt: Wrt, loss: str | None, keep_loss: bool) -> Grap
     return new
 
 
+@per_size
 def vjp(graph: Graph, wrt: Wrt = None) -> Graph:
     """A graph with `grad_<name>` for each name of `wrt`, given cotangents `d_<output>` of every float output."""
     new = Copy(graph).graph

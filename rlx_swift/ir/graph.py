@@ -57,7 +57,7 @@ class Graph:
     Attributes:
         inputs, params, buffers: leaves by name. Params are f32 weights; buffers are state that `assign` writes.
         outputs: results by name.
-        assigns: the new value of each assigned buffer.
+        assigns: the next value of each assigned buffer; in a training program, also of params.
         generated: names that derivative functions made (`d_output`, `grad_W`, ...), by the plain name.
     """
 

@@ -128,6 +128,7 @@ class Op(Generic[A]):
         lower: how it becomes MIL.
         kind: what precision policies choose by.
         domain, cases: for contract tests, docs and hypothesis strategies.
+        index_bounds(types, attrs): for operands that are indices, the size that they must stay below.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Op(Generic[A]):
     kind: OpKind
     domain: Domain
     cases: tuple[Case, ...]
+    index_bounds: Callable[[tuple[TensorType, ...], A], Mapping[int, int]] | None = None
 
     def __post_init__(self) -> None:
         if self.name in _REGISTRY:

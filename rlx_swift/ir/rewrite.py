@@ -63,7 +63,7 @@ def drop_unused_leaves(graph: Graph, keep: Mapping[str, Tensor] | None = None) -
     graph.nodes = graph.live_nodes()
     used = {id(x) for node in graph.nodes for x in node.inputs}
     used.update(id(t) for t in (*graph.outputs.values(), *graph.assigns.values()))
-    used.update(id(graph.buffers[name]) for name in graph.assigns)
+    used.update(id(graph.leaf(name)) for name in graph.assigns)
     used.update(id(t) for t in (keep or {}).values())
     for table in (graph.inputs, graph.params, graph.buffers):
         for name in [name for name, t in table.items() if id(t) not in used]:

@@ -42,7 +42,8 @@ def verify(graph: Graph) -> None:
             if id(tensor) not in known:
                 raise GraphError(f"{kind_name} {name!r}", "the tensor is not one of this graph")
     for name, tensor in graph.assigns.items():
-        if name not in graph.buffers:
-            raise GraphError(f"assign {name!r}", "there is no buffer of that name")
-        if tensor.type != graph.buffers[name].type:
-            raise GraphError(f"assign {name!r}", f"expected {graph.buffers[name].type}, got {tensor.type}")
+        target = graph.buffers.get(name, graph.params.get(name))
+        if target is None:
+            raise GraphError(f"assign {name!r}", "there is no buffer or param of that name")
+        if tensor.type != target.type:
+            raise GraphError(f"assign {name!r}", f"expected {target.type}, got {tensor.type}")

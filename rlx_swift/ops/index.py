@@ -169,6 +169,7 @@ GATHER = Op(
     eval=lambda arrays, attrs: np.take(arrays[0], arrays[1], axis=attrs.axis, mode="clip"),
     vjp=_gather_vjp, jvp=lambda ts, out, ins, attrs: gather(ts[0], ins[1], attrs.axis),
     lower=Decompose(_gather_lower), kind=OpKind.DATA_MOVEMENT, domain=Domain(),
+    index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
     cases=tuple(
         Case((shape, ids), GatherAttrs(axis), (f32, i32), (Domain(), _IDS))
         for shape, ids, axis in (((4, 3), (5,), 0), ((4, 3), (2, 3), 0), ((2, 4, 3), (2,), 1), ((4,), (), 0))
@@ -177,7 +178,7 @@ GATHER = Op(
 SCATTER_ADD = Op(
     name="scatter_add", summary="slices added at indices along an axis", attrs=ScatterAttrs, infer=_scatter_infer,
     eval=_scatter_eval, vjp=_scatter_vjp, jvp=_scatter_jvp, lower=Decompose(_scatter_lower),
-    kind=OpKind.DATA_MOVEMENT, domain=Domain(),
+    kind=OpKind.DATA_MOVEMENT, domain=Domain(), index_bounds=lambda types, attrs: {1: attrs.size},
     cases=tuple(
         Case((shape, ids), ScatterAttrs(axis, 4), (f32, i32), (Domain(), _IDS))
         for shape, ids, axis in (((5, 3), (5,), 0), ((2, 3, 3), (2, 3), 0), ((2, 2, 3), (2,), 1), ((), (), 0))
@@ -187,7 +188,7 @@ _NO_SLOPE = NotDifferentiable("its operand is an index")
 ONE_HOT = Op(
     name="one_hot", summary="1 at each index along a new axis", attrs=OneHotAttrs, infer=_one_hot_infer,
     eval=_one_hot_eval, vjp=_NO_SLOPE, jvp=_NO_SLOPE, lower=Mil("one_hot", ("indices",), _one_hot_mil),
-    kind=OpKind.DATA_MOVEMENT, domain=_IDS,
+    kind=OpKind.DATA_MOVEMENT, domain=_IDS, index_bounds=lambda types, attrs: {0: attrs.depth},
     cases=(
         Case(((5,),), OneHotAttrs(4, 1, f32), (i32,)), Case(((2, 3),), OneHotAttrs(4, 0, f32), (i32,)),
         Case(((4,),), OneHotAttrs(3, 1, i32), (i32,)),

@@ -97,6 +97,7 @@ _LABELS = Domain(0, 3)
 SOFTMAX_CROSS_ENTROPY = Op(
     name="softmax_cross_entropy", summary="-log softmax at an integer label", attrs=AxisAttrs, infer=_infer, eval=_eval,
     vjp=_vjp, jvp=_jvp, lower=Decompose(_lower), kind=OpKind.REDUCTION, domain=Domain(),
+    index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
     cases=(
         Case(((4, 3), (4,)), AxisAttrs(1), (f32, i32), (Domain(), _LABELS)),
         Case(((2, 3, 4), (2, 4)), AxisAttrs(1), (f32, i32), (Domain(), _LABELS)),

@@ -1,1 +1,1 @@
-"""Rewrites of graphs, one a module."""
+"""Rewrites from graph to graph, one a module; each keeps the values of the outputs unless it says otherwise."""

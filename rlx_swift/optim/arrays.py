@@ -1,0 +1,76 @@
+"""The small array namespace that optimizer rules are written in, over NumPy arrays and over graph tensors.
+
+A rule may use the operators + - * / @ and unary -, indexing-free `.shape` and `.ndim`, and the functions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import ops
+
+Array = Any  # numpy.ndarray or Tensor; a rule must work on both
+
+
+class Namespace(Protocol):
+    """What `xp` offers to a rule. All values are f32."""
+
+    def sqrt(self, x: Array) -> Array: ...
+    def exp(self, x: Array) -> Array: ...
+    def log(self, x: Array) -> Array: ...
+    def abs(self, x: Array) -> Array: ...
+    def sign(self, x: Array) -> Array: ...
+    def square(self, x: Array) -> Array: ...
+    def maximum(self, x: Array, y: Array) -> Array: ...
+    def minimum(self, x: Array, y: Array) -> Array: ...
+    def where(self, condition: Array, x: Array, y: Array) -> Array: ...
+    def matmul(self, x: Array, y: Array, transpose_x: bool = False, transpose_y: bool = False) -> Array: ...
+    def sum(self, x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array: ...
+    def mean(self, x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array: ...
+    def max(self, x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array: ...
+    def transpose(self, x: Array, axes: Sequence[int] | None = None) -> Array: ...
+    def reshape(self, x: Array, shape: Sequence[int]) -> Array: ...
+    def zeros_like(self, x: Array) -> Array: ...
+    def full_like(self, x: Array, value: float) -> Array: ...
+
+
+class NumpyNamespace:
+    """Rules on float32 arrays."""
+
+    sqrt, exp, log, abs, sign, square = np.sqrt, np.exp, np.log, np.abs, np.sign, np.square
+    maximum, minimum = np.maximum, np.minimum
+    sum, mean, max = np.sum, np.mean, np.max
+    transpose, reshape = np.transpose, np.reshape
+    zeros_like = np.zeros_like
+
+    @staticmethod
+    def where(condition: Array, x: Array, y: Array) -> Array:
+        return np.where(condition, np.asarray(x, np.float32), np.asarray(y, np.float32))
+
+    @staticmethod
+    def full_like(x: Array, value: float) -> Array:
+        return np.full_like(x, value)
+
+    @staticmethod
+    def matmul(x: Array, y: Array, transpose_x: bool = False, transpose_y: bool = False) -> Array:
+        return np.matmul(np.swapaxes(x, -1, -2) if transpose_x else x, np.swapaxes(y, -1, -2) if transpose_y else y)
+
+
+class GraphNamespace:
+    """Rules as nodes of a graph."""
+
+    sqrt, exp, log, abs, sign, square = (staticmethod(getattr(ops, n)) for n in ("sqrt", "exp", "log", "abs", "sign", "square"))
+    maximum, minimum, where, matmul = (staticmethod(getattr(ops, n)) for n in ("maximum", "minimum", "where", "matmul"))
+    sum, mean, max = (staticmethod(getattr(ops, n)) for n in ("sum", "mean", "max"))
+    transpose, reshape, full_like = (staticmethod(getattr(ops, n)) for n in ("transpose", "reshape", "full_like"))
+
+    @staticmethod
+    def zeros_like(x: Array) -> Array:
+        return ops.full_like(x, 0.0)
+
+
+NUMPY: Namespace = NumpyNamespace()
+GRAPH: Namespace = GraphNamespace()

@@ -1,0 +1,1 @@
+"""Running graphs: devices, compiled graphs, and the training session."""

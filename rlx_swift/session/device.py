@@ -1,0 +1,87 @@
+"""What a device offers to a session, and which devices there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..errors import DeviceError
+from ..ir.graph import Graph
+
+
+@dataclass(frozen=True)
+class DeviceStatus:
+    """Whether a device can be used here; `reason` says what it is, or why it cannot be used."""
+
+    name: str
+    available: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name:8}{'available' if self.available else 'absent':11}{self.reason}"
+
+
+class Store(Protocol):
+    """Named f32 tensors that stay on the device between runs. Values are copied in and out."""
+
+    def put(self, name: str, value: np.ndarray) -> None: ...
+    def get(self, name: str) -> np.ndarray: ...
+    def __contains__(self, name: str) -> bool: ...
+
+
+class Executable(Protocol):
+    """A graph compiled for one store: params and buffers live there, assigns go there."""
+
+    def run(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by name, as arrays of their own. Feeds are checked arrays. On an error the store is unchanged."""
+        ...
+
+
+class Device(Protocol):
+    name: str
+
+    def status(self) -> DeviceStatus: ...
+    def make_store(self) -> Store: ...
+    def compile(self, graph: Graph, store: Store) -> Executable: ...
+
+
+def _numpy() -> Device:
+    from .numpy_device import NumpyDevice
+
+    return NumpyDevice()
+
+
+def _cpu() -> Device:
+    from .native_device import NativeDevice
+
+    return NativeDevice("cpu")
+
+
+def _coreml() -> Device:
+    from .native_device import NativeDevice
+
+    return NativeDevice("coreml")
+
+
+_MAKERS: dict[str, Callable[[], Device]] = {"coreml": _coreml, "cpu": _cpu, "numpy": _numpy}  # best first
+
+
+def devices() -> list[DeviceStatus]:
+    """Every device, best first, and for what is absent the reason."""
+    return [make().status() for make in _MAKERS.values()]
+
+
+def pick(name: str | None) -> Device:
+    """The device of that name, or the best one present; raises DeviceError when it is absent or unknown."""
+    if name is None:
+        return next(device for device in (make() for make in _MAKERS.values()) if device.status().available)
+    if name not in _MAKERS:
+        raise DeviceError(f"device {name!r}", f"expected one of {', '.join(_MAKERS)}, or None for the best present")
+    device = _MAKERS[name]()
+    status = device.status()
+    if not status.available:
+        raise DeviceError(f"device {name!r}", status.reason)
+    return device

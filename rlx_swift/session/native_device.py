@@ -1,0 +1,115 @@
+"""The devices behind the native library: graphs are lowered to Core ML programs and run there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import ConfigError, RlxError
+from ..ir.graph import Graph
+from ..ir.types import TensorType
+from ..lower import Lowered, lower
+from .device import DeviceStatus, Store
+from .feeds import index_ranges
+
+UNITS = {"cpu": "cpu", "gpu": "cpu_and_gpu", "ane": "cpu_and_ne", "all": "all"}  # RLX_COREML_UNITS
+
+
+class NativeStore:
+    """Tensors in the library's memory, under the names that they have in graphs."""
+
+    def __init__(self) -> None:
+        from .._native.handles import Store as Handle
+
+        self.handle = Handle()
+        self._shapes: dict[str, tuple[int, ...]] = {}
+
+    def put(self, name: str, value: np.ndarray) -> None:
+        array = np.asarray(value, np.float32)
+        self.handle.put(feature_name(name), array.reshape(boundary_shape(array.shape)))
+        self._shapes[name] = array.shape
+
+    def get(self, name: str) -> np.ndarray:
+        shape = self._shapes[name]
+        out = np.empty(boundary_shape(shape), np.float32)
+        return self.handle.get(feature_name(name), out).reshape(shape)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._shapes
+
+
+class NativeExecutable:
+    """One lowered program, planned for one store; its feed and result buffers are the session's own memory."""
+
+    def __init__(self, graph: Graph, store: NativeStore, device: str) -> None:
+        from .._native.handles import NativeSession, Program
+
+        lowered = lower(graph, portable=device == "coreml")
+        model, weights = lowered.to_bytes()
+        resident = {**lowered.params, **lowered.buffers}
+        self.lowered: Lowered = lowered
+        self._session = NativeSession(
+            Program.load_memory(model, weights), store.handle,
+            pairs={resident[name]: output for name, output in lowered.assigns.items()},
+            ranges={lowered.inputs[n]: (0, bound) for n, bound in index_ranges(graph).items() if n in lowered.inputs},
+            device=device, units=compute_units(graph),
+        )
+        self._feeds = {name: self._session.buffer(feature) for name, feature in lowered.inputs.items()}
+        self._results = {
+            name: (self._session.buffer(lowered.outputs[name]), tensor.type) for name, tensor in graph.outputs.items()
+        }
+
+    def run(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for name, buffer in self._feeds.items():
+            np.copyto(buffer, feeds[name].reshape(buffer.shape), casting="unsafe")  # bools travel as i32
+        self._session.run()
+        return {name: _result(buffer, type) for name, (buffer, type) in self._results.items()}
+
+    def statistics(self) -> dict[str, int]:
+        return self._session.statistics()
+
+
+class NativeDevice:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def status(self) -> DeviceStatus:
+        from .._native.handles import check_device
+        from .._native.loader import native
+
+        try:
+            check_device(self.name)
+            what = f"MIL programs on {_isa(native())}" if self.name == "cpu" else "Apple's Core ML"
+            return DeviceStatus(self.name, True, what)
+        except RlxError as error:
+            return DeviceStatus(self.name, False, str(error))
+
+    def make_store(self) -> NativeStore:
+        return NativeStore()
+
+    def compile(self, graph: Graph, store: Store) -> NativeExecutable:
+        assert isinstance(store, NativeStore)
+        return NativeExecutable(graph, store, self.name)
+
+
+def compute_units(graph: Graph) -> str:
+    """What Core ML may compute on: RLX_COREML_UNITS, else CPU and GPU for f32 training, CPU and Neural Engine else."""
+    asked = os.environ.get("RLX_COREML_UNITS")
+    if asked is not None:
+        if asked not in UNITS:
+            raise ConfigError("RLX_COREML_UNITS", f"expected one of {', '.join(UNITS)}, got {asked!r}")
+        return UNITS[asked]
+    trains = bool(graph.assigns) or any(name.startswith("grad_") for name in graph.outputs)
+    half = any(t.dtype.name == "f16" for node in graph.live_nodes() for t in node.outputs)
+    return "cpu_and_gpu" if trains and not half else "cpu_and_ne"
+
+
+def boundary_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Rank 0 travels as one element."""
+    return shape or (1,)
+
+
+def _result(buffer: np.ndarray, type: TensorType) -> np.ndarray:
+    return buffer.astype(type.dtype.numpy).reshape(type.shape)

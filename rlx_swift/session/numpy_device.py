@@ -1,0 +1,61 @@
+"""The device that interprets graphs in NumPy: the reference, present everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import NameNotFoundError, ShapeError
+from ..interp import run
+from ..ir.graph import Graph
+from .device import DeviceStatus, Store
+from .feeds import check_ranges, index_ranges
+
+
+class NumpyStore:
+    """Arrays by name."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def put(self, name: str, value: np.ndarray) -> None:
+        if name in self.arrays and self.arrays[name].shape != value.shape:
+            raise ShapeError(f"{name!r}", f"expected shape {self.arrays[name].shape}, got {value.shape}")
+        self.arrays[name] = np.array(value, np.float32)
+
+    def get(self, name: str) -> np.ndarray:
+        if name not in self.arrays:
+            raise NameNotFoundError(f"{name!r}", "there is no tensor of that name on the device")
+        return self.arrays[name].copy()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+
+class NumpyExecutable:
+    def __init__(self, graph: Graph, store: NumpyStore) -> None:
+        self._graph, self._store = graph, store
+        self._resident = [*graph.params, *graph.buffers]
+        self._ranges = index_ranges(graph)
+
+    def run(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        check_ranges(self._ranges, feeds)
+        resident = {name: self._store.arrays[name] for name in self._resident}
+        outputs, assigns = run(self._graph, {**resident, **feeds})
+        self._store.arrays.update(assigns)
+        return outputs
+
+
+class NumpyDevice:
+    name = "numpy"
+
+    def status(self) -> DeviceStatus:
+        return DeviceStatus(self.name, True, f"the NumPy interpreter (NumPy {np.__version__})")
+
+    def make_store(self) -> NumpyStore:
+        return NumpyStore()
+
+    def compile(self, graph: Graph, store: Store) -> NumpyExecutable:
+        assert isinstance(store, NumpyStore)
+        return NumpyExecutable(graph, store)
