@@ -1,9 +1,66 @@
 """Training for Core ML from Python, also on systems without Core ML."""
 
-from . import ops
+from . import ops, optim
 from .autodiff.check import check_grads
 from .autodiff.forward import hvp, jvp
 from .autodiff.reverse import grad, grad_with_loss, vjp
 from .dtypes import bool_, f16, f32, i32
+from .dtypes import bool_ as bool
+from .errors import RlxError
 from .interp import evaluate
 from .ir.graph import Graph
+from .ir.op import OpKind
+from .ir.symbolic import SymbolicGraph, param_spec, spec, trace
+from .ir.tensor import Tensor
+from .optim import SGD, Adam, AdamW, Optimizer
+from .passes.inference import inference
+from .session.compiled import CompiledGraph, Session
+from .session.config import TrainConfig
+from .session.device import DeviceStatus, devices
+from .session.fit import Batches, Callback, History, batches
+from .session.report import Eligible, StepReport, Unsupported, UpdatePath
+from .session.training import TrainingSession
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Batches",
+    "Callback",
+    "CompiledGraph",
+    "DeviceStatus",
+    "Eligible",
+    "Graph",
+    "History",
+    "OpKind",
+    "Optimizer",
+    "RlxError",
+    "Session",
+    "StepReport",
+    "SymbolicGraph",
+    "Tensor",
+    "TrainConfig",
+    "TrainingSession",
+    "Unsupported",
+    "UpdatePath",
+    "batches",
+    "bool",
+    "bool_",
+    "check_grads",
+    "devices",
+    "evaluate",
+    "f16",
+    "f32",
+    "grad",
+    "grad_with_loss",
+    "hvp",
+    "i32",
+    "inference",
+    "jvp",
+    "ops",
+    "optim",
+    "param_spec",
+    "spec",
+    "trace",
+    "vjp",
+]

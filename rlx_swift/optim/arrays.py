@@ -40,19 +40,15 @@ class Namespace(Protocol):
 class NumpyNamespace:
     """Rules on float32 arrays."""
 
-    sqrt, exp, log, abs, sign, square = np.sqrt, np.exp, np.log, np.abs, np.sign, np.square
-    maximum, minimum = np.maximum, np.minimum
-    sum, mean, max = np.sum, np.mean, np.max
-    transpose, reshape = np.transpose, np.reshape
-    zeros_like = np.zeros_like
+    sqrt, exp, log, abs, sign, square = (staticmethod(f) for f in (np.sqrt, np.exp, np.log, np.abs, np.sign, np.square))
+    maximum, minimum = staticmethod(np.maximum), staticmethod(np.minimum)
+    sum, mean, max = staticmethod(np.sum), staticmethod(np.mean), staticmethod(np.max)
+    transpose, reshape = staticmethod(np.transpose), staticmethod(np.reshape)
+    zeros_like, full_like = staticmethod(np.zeros_like), staticmethod(np.full_like)
 
     @staticmethod
     def where(condition: Array, x: Array, y: Array) -> Array:
         return np.where(condition, np.asarray(x, np.float32), np.asarray(y, np.float32))
-
-    @staticmethod
-    def full_like(x: Array, value: float) -> Array:
-        return np.full_like(x, value)
 
     @staticmethod
     def matmul(x: Array, y: Array, transpose_x: bool = False, transpose_y: bool = False) -> Array:

@@ -13,7 +13,8 @@ from .. import dtypes
 from ..errors import FeedError, NameNotFoundError, ShapeError
 from ..ir.graph import Graph
 from ..ir.symbolic import KEPT, SymbolicGraph, bound
-from ..lower import save_package
+from ..lower.mil import lower
+from ..lower.package import write_package
 from . import feeds as feeding
 from .device import Device, Executable, Store, pick
 
@@ -105,7 +106,7 @@ class CompiledGraph:
         if isinstance(self.graph, SymbolicGraph):
             raise ShapeError("save", "the graph has a named dimension", "bind it: graph.bind({'B': 1})")
         self._require_values()
-        save_package(self.graph, {name: self._store.get(name) for name in self._shapes}, path)
+        write_package(path, lower(self.graph, baked={name: self._store.get(name) for name in self._shapes}).model)
 
     def _require_values(self) -> None:
         for name in self._shapes:

@@ -10,7 +10,9 @@ import numpy as np
 from ..errors import ConfigError, RlxError
 from ..ir.graph import Graph
 from ..ir.types import TensorType
-from ..lower import Lowered, lower
+from ..lower.mil import lower
+from ..lower.names import feature_name
+from ..lower.package import to_bytes
 from .device import DeviceStatus, Store
 from .feeds import index_ranges
 
@@ -47,12 +49,10 @@ class NativeExecutable:
         from .._native.handles import NativeSession, Program
 
         lowered = lower(graph, portable=device == "coreml")
-        model, weights = lowered.to_bytes()
-        resident = {**lowered.params, **lowered.buffers}
-        self.lowered: Lowered = lowered
+        model, weights = to_bytes(lowered.model)
         self._session = NativeSession(
-            Program.load_memory(model, weights), store.handle,
-            pairs={resident[name]: output for name, output in lowered.assigns.items()},
+            Program.load_memory(model, weights or None), store.handle,
+            pairs={feature_name(name): output for name, output in lowered.assigns.items()},
             ranges={lowered.inputs[n]: (0, bound) for n, bound in index_ranges(graph).items() if n in lowered.inputs},
             device=device, units=compute_units(graph),
         )

@@ -15,7 +15,8 @@ from ..ir.graph import Graph
 from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.tensor import Tensor
 from ..optim import Clip, Optimizer
-from ..optim.arrays import GRAPH, State
+from ..optim.arrays import GRAPH
+from ..optim.base import State
 from ..passes.inference import inference
 
 

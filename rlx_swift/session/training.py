@@ -14,7 +14,8 @@ from ..autodiff.reverse import loss_name
 from ..errors import ConfigError, FeedError, GraphError, NameNotFoundError, RlxError, SessionError
 from ..ir.graph import Graph
 from ..ir.symbolic import SymbolicGraph, bound
-from ..lower import save_package
+from ..lower.mil import lower
+from ..lower.package import write_package
 from ..optim.schedule import Schedule, as_schedule
 from . import feeds as feeding
 from .compiled import Programs, as_param, initial_values
@@ -299,7 +300,9 @@ class TrainingSession:
         """
         if isinstance(self.graph, SymbolicGraph):
             raise GraphError("export", "the graph has a named dimension", "export(ts.graph.bind({'B': 1})) is not there yet")
-        save_package(prediction_graph(self.graph, self.loss, outputs), self.params(), path)
+        graph = prediction_graph(self.graph, self.loss, outputs)
+        kept = {name: self._store.get(name) for name in (*graph.params, *graph.buffers)}
+        write_package(path, lower(graph, baked=kept).model)
 
     # Inside
 

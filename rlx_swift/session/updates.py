@@ -6,7 +6,7 @@ Both leave params and buffers on the device. Where the optimizer's state lives i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from ..ir.graph import Graph
 from ..optim.arrays import NUMPY
 from .compiled import Programs
 from .device import Device, Store
-from .programs import Rule, apply_graph, fused_graph, gradient_name, scalar_name, state_name
+from .programs import Rule, apply_graph, fused_graph, gradient_name, next_name, scalar_name, state_name
 from .report import UpdatePath
 
 Arrays = dict[str, np.ndarray]
+T = TypeVar("T")
 
 
 class Update(Protocol):
@@ -115,8 +116,6 @@ class FusedUpdate:
 
 def write_buffers(store: Store, forward: Graph, results: Arrays) -> None:
     """Moves the next values of assigned buffers from a gradient program's results to the device."""
-    from .programs import next_name
-
     for name in forward.assigns:
         store.put(name, results.pop(next_name(name)))
 
@@ -125,7 +124,7 @@ def _scalar_feeds(scalars: Mapping[str, float]) -> Arrays:
     return {scalar_name(name): np.asarray(value, np.float32) for name, value in scalars.items()}
 
 
-def _of(table: Mapping[str, list[str] | Arrays], param: str):  # type: ignore[no-untyped-def]
+def _of(table: Mapping[str, T], param: str) -> T:
     if param not in table:
         raise NameNotFoundError(f"{param!r}", "no trained param has that name", f"trained are {', '.join(table)}")
     return table[param]
