@@ -10,14 +10,18 @@ class RlxError(Exception):
         subject: the op, argument, feature or file at fault.
         problem: what was expected and what came instead.
         hint: what to do about it; may be empty.
+        detail: foreign text kept whole (Core ML's, the operating system's); may be empty.
     """
+
+    detail: str = ""
 
     def __init__(self, subject: str, problem: str, hint: str = "") -> None:
         self.subject, self.problem, self.hint = subject, problem, hint
         super().__init__(subject, problem, hint)
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.problem}" + (f"; {self.hint}" if self.hint else "")
+        text = f"{self.subject}: {self.problem}" + (f"; {self.hint}" if self.hint else "")
+        return f"{text}\n{self.detail}" if self.detail else text
 
 
 class ShapeError(RlxError, ValueError):
@@ -74,3 +78,7 @@ class DeviceError(RlxError, RuntimeError):
 
 class NativeError(RlxError, RuntimeError):
     """A fault inside the native library, with the text it gave."""
+
+
+class OutOfMemoryError(NativeError, MemoryError):
+    """The native library could not get the memory that a program or tensor needs."""

@@ -1,0 +1,37 @@
+"""What every test shares: the marker `native`, which skips without the native library or fails where it must be."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rlx_swift._native import native_status
+
+ROOT = Path(__file__).resolve().parents[1]
+_not_run: Counter[str] = Counter()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("native") is None:
+        return
+    status = native_status()
+    if status.available:
+        return
+    if os.environ.get("RLX_REQUIRE_NATIVE") == "1":
+        pytest.fail(f"RLX_REQUIRE_NATIVE=1, but: {status.reason}", pytrace=False)
+    _not_run[status.reason] += 1
+    pytest.skip(status.reason)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for reason, count in _not_run.items():
+        terminalreporter.write_line(f"{count} native tests not run: {reason}", yellow=True)
+
+
+@pytest.fixture
+def root() -> Path:
+    """The checkout."""
+    return ROOT

@@ -1,0 +1,89 @@
+/* A library that only fails: rlx_program_load ends in the status written in the path ("5"), with texts from the
+ * path, so that the client's side of every status can be seen. Built by conftest.py in several bad shapes. */
+#include "rlx.h"
+
+#include <stdlib.h>
+
+#ifndef STUB_ABI
+#define STUB_ABI RLX_ABI_VERSION
+#endif
+
+struct rlx_error { int32_t code; };
+static int64_t live;
+
+int32_t rlx_abi_version(void) { return STUB_ABI; }
+const char *rlx_version(void) { return "stub"; }
+int32_t rlx_error_code(const rlx_error *error) { return error ? error->code : 0; }
+const char *rlx_error_message(const rlx_error *error) { return error ? "the message" : ""; }
+const char *rlx_error_detail(const rlx_error *error) { return error && error->code % 2 ? "the detail" : ""; }
+const char *rlx_error_subject(const rlx_error *error) { return error ? "the subject" : ""; }
+void rlx_error_destroy(rlx_error *error) { if (error) live -= 1; free(error); }
+int64_t rlx_live_handles(void) { return live; }
+const char *rlx_isa(void) { return "none"; }
+
+static rlx_status fail(int32_t code, rlx_error **error) {
+    if (error && code) {
+        *error = malloc(sizeof **error);
+        (*error)->code = code;
+        live += 1;
+    }
+    return (rlx_status)code;
+}
+
+/* "-5" is status 5 without an error object. */
+rlx_status rlx_program_load(const char *path, const char *function, rlx_program **out, rlx_error **error) {
+    (void)function, (void)out;
+    int32_t code = atoi(path);
+    return code < 0 ? (rlx_status)-code : fail(code, error);
+}
+rlx_status rlx_program_load_memory(
+    const void *model, size_t model_size, const void *weights, size_t weights_size,
+    const char *function, rlx_program **out, rlx_error **error) {
+    (void)model, (void)model_size, (void)weights, (void)weights_size, (void)function, (void)out;
+    return fail(RLX_STATUS_UNSUPPORTED, error);
+}
+rlx_status rlx_device_check(int32_t device, rlx_error **error) {
+    (void)device;
+    return fail(RLX_STATUS_UNAVAILABLE, error);
+}
+int64_t rlx_program_feature_count(const rlx_program *program, int32_t kind) { (void)program, (void)kind; return 0; }
+rlx_status rlx_program_feature(
+    const rlx_program *program, int32_t kind, int64_t index, rlx_feature *out, rlx_error **error) {
+    (void)program, (void)kind, (void)index, (void)out;
+    return fail(RLX_STATUS_NOT_FOUND, error);
+}
+void rlx_program_destroy(rlx_program *program) { (void)program; }
+rlx_status rlx_store_create(rlx_store **out, rlx_error **error) {
+    (void)out;
+    return fail(RLX_STATUS_OUT_OF_MEMORY, error);
+}
+rlx_status rlx_store_put(rlx_store *store, const char *name, const rlx_tensor *value, rlx_error **error) {
+    (void)store, (void)name, (void)value;
+    return fail(RLX_STATUS_BAD_SHAPE, error);
+}
+rlx_status rlx_store_get(rlx_store *store, const char *name, rlx_tensor *out, rlx_error **error) {
+    (void)store, (void)name, (void)out;
+    return fail(RLX_STATUS_BAD_SHAPE, error);
+}
+void rlx_store_destroy(rlx_store *store) { (void)store; }
+rlx_status rlx_session_create(
+    const rlx_program *program, rlx_store *store, const rlx_session_options *options,
+    rlx_session **out, rlx_error **error) {
+    (void)program, (void)store, (void)options, (void)out;
+    return fail(RLX_STATUS_UNSUPPORTED, error);
+}
+rlx_status rlx_session_buffer(rlx_session *session, const char *name, rlx_tensor *out, rlx_error **error) {
+    (void)session, (void)name, (void)out;
+    return fail(RLX_STATUS_NOT_FOUND, error);
+}
+#ifndef STUB_WITHOUT_RUN
+rlx_status rlx_session_run(rlx_session *session, rlx_error **error) {
+    (void)session;
+    return fail(RLX_STATUS_BAD_FEED, error);
+}
+#endif
+rlx_status rlx_session_get_statistics(rlx_session *session, rlx_session_statistics *out, rlx_error **error) {
+    (void)session, (void)out;
+    return fail(RLX_STATUS_INTERNAL, error);
+}
+void rlx_session_destroy(rlx_session *session) { (void)session; }
