@@ -3,8 +3,9 @@
 Importing this loads nothing: the library comes with the first handle, or with `native()`.
 """
 
-from .handles import Feature, NativeSession, Program, Store, check_device
+from .handles import NativeSession, Program, Store, check_device
 from .loader import Native, NativeStatus, native, native_status
+from .values import Feature
 
 __all__ = [
     "Feature", "Native", "NativeSession", "NativeStatus", "Program", "Store", "check_device", "native", "native_status",
