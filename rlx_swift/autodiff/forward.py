@@ -70,7 +70,8 @@ def push(graph: Graph, tangents: Mapping[Tensor, Tensor], of: list[Tensor]) -> l
             for tensor, result in zip(node.outputs, results, strict=True):
                 if result is not None:
                     if result.type != tensor.type:
-                        raise ShapeError(f"jvp of {node.op.name!r}", f"expected a tangent {tensor.type}, got {result.type}")
+                        subject = f"jvp of {node.op.name!r}"
+                        raise ShapeError(subject, f"expected a tangent {tensor.type}, got {result.type}")
                     known[id(tensor)] = result
     return [known.get(id(x)) for x in of]
 
@@ -84,6 +85,7 @@ def _apply_rule(graph: Graph, node: Node, tangents: list[Tensor | None]) -> tupl
         return graph.apply(node.op, dense, node.attrs)
     if rule is Forward.TRANSPOSE:
         return _transposed(node, tangents)
+    assert not isinstance(rule, Stopped)
     out: Any = node.outputs[0] if len(node.outputs) == 1 else node.outputs
     result = rule(tangents, out, node.inputs, node.attrs)
     results = result if isinstance(result, tuple) else (result,)

@@ -13,7 +13,7 @@ from ..ir.tensor import FUNCTIONS, Tensor
 from ..ir.types import TensorType, broadcast
 from ._build import require_float, require_numbers, same_dtype
 
-NONE = NoAttrs()
+ANYWHERE = Domain()
 Params = Callable[[Any, tuple[TensorType, ...], tuple[TensorType, ...]], Mapping[str, object]]
 
 
@@ -38,7 +38,7 @@ def unary(
     derivative: Callable[[Tensor, Tensor], Tensor | float] | NotDifferentiable,
     *,
     mil: str | Mil | None = None,
-    domain: Domain = Domain(),
+    domain: Domain = ANYWHERE,
     integers: bool = False,
 ) -> Op[NoAttrs]:
     """An elementwise op of one operand; `derivative(x, out)` is d out / d x."""
@@ -63,7 +63,7 @@ def unary(
             return times(ts[0], rule(ins[0], out))
 
     shapes: tuple[tuple[int, ...], ...] = ((), (2, 3), (2, 3, 4))
-    cases = tuple(Case((shape,)) for shape in shapes) + (Case(((3, 2),), dtypes=(f16,)),)
+    cases: tuple[Case, ...] = (*(Case((shape,)) for shape in shapes), Case(((3, 2),), dtypes=(f16,)))
     if integers:
         cases += (Case(((2, 3),), dtypes=(i32,)),)
     lower = mil if isinstance(mil, Mil) else Mil(mil or name, ("x",))
@@ -83,7 +83,7 @@ def binary(
     partials: Callable[[Tensor, Tensor, Tensor], tuple[Partial, Partial]] | NotDifferentiable,
     *,
     mil: str | None = None,
-    domains: tuple[Domain, Domain] = (Domain(), Domain()),
+    domains: tuple[Domain, Domain] = (ANYWHERE, ANYWHERE),
     integers: bool = True,
 ) -> Op[NoAttrs]:
     """An elementwise op of two operands that broadcast; `partials(x, y, out)` are its partial derivatives."""
@@ -109,7 +109,8 @@ def binary(
             return terms[0] if len(terms) == 1 else FUNCTIONS["add"](*terms)
 
     pairs = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 3)), ((2, 1, 3), (4, 1)))
-    cases = tuple(Case(pair, domains=domains) for pair in pairs) + (Case(pairs[1], dtypes=(f16, f16), domains=domains),)
+    cases: tuple[Case, ...] = tuple(Case(pair, domains=domains) for pair in pairs)
+    cases += (Case(pairs[1], dtypes=(f16, f16), domains=domains),)
     if integers:
         cases += (Case(pairs[1], dtypes=(i32, i32), domains=(Domain(-5, 5), Domain(1, 5))),)
     return Op(
@@ -127,10 +128,10 @@ def comparison(name: str, summary: str, formula: Callable[[np.ndarray, np.ndarra
         return (TensorType(broadcast(name, [t.shape for t in types]), bool_),)
 
     reason = NotDifferentiable("its result is a truth value")
-    pairs = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 1)))
+    pairs: tuple[tuple[tuple[int, ...], ...], ...] = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 1)))
     return Op(
         name=name, summary=summary, attrs=NoAttrs, infer=infer,
         eval=lambda arrays, attrs: formula(arrays[0], arrays[1]),
         vjp=reason, jvp=reason, lower=Mil(name, ("x", "y")), kind=OpKind.ELEMENTWISE, domain=Domain(),
-        cases=tuple(Case(pair) for pair in pairs) + (Case(pairs[1], dtypes=(i32, i32)), Case(pairs[1], dtypes=(f16, f16))),
+        cases=(*(Case(pair) for pair in pairs), Case(pairs[1], dtypes=(i32, i32)), Case(pairs[1], dtypes=(f16, f16))),
     )

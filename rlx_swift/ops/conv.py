@@ -7,14 +7,14 @@ zeros instead), and the weight gradient at stride 1 only (the output gradient is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..dtypes import f16
 from ..errors import ConfigError, ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Op, OpKind
+from ..ir.op import Attrs, Case, Decompose, Domain, Op, OpKind, find_op
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType
 from . import conv_reference
@@ -176,10 +176,8 @@ def _weight_grad_vjp(h: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: Con
     return _input_grad(g, h, x.shape[2:], attrs), apply(CONV2D, x, h, attrs=_plain(attrs))
 
 
-def _bilinear_jvp(op_of: str) -> object:
+def _bilinear_jvp(op_of: str) -> Callable[..., Tensor]:
     def jvp(ts: Sequence[Tensor | None], out: Tensor, ins: tuple[Tensor, ...], attrs: ConvAttrs) -> Tensor:
-        from ..ir.op import find_op
-
         op = find_op(op_of)
         terms = [apply(op, ts[0], ins[1], attrs=attrs)] if ts[0] is not None else []
         if ts[1] is not None:
@@ -260,29 +258,29 @@ def _out(x: Shape, w: Shape, attrs: ConvAttrs) -> Shape:
     return (x[0], w[0], *_out_size(x[2:], w[2:], attrs))
 
 
-def _eval(function: object, graded: bool) -> object:
+def _eval(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     def evaluate(arrays: tuple[np.ndarray, ...], attrs: ConvAttrs) -> np.ndarray:
         size = (attrs.size,) if isinstance(attrs, ConvGradAttrs) else ()
-        return function(*arrays, *size, attrs.strides, attrs.padding, attrs.dilation, attrs.groups)  # type: ignore[operator]
+        return function(*arrays, *size, attrs.strides, attrs.padding, attrs.dilation, attrs.groups)
 
     return evaluate
 
 
 CONV2D = Op(
     name="conv2d", summary="two-dimensional convolution", attrs=ConvAttrs, infer=_conv_infer,
-    eval=_eval(conv_reference.conv2d, False), vjp=_conv_vjp, jvp=_bilinear_jvp("conv2d"),
+    eval=_eval(conv_reference.conv2d), vjp=_conv_vjp, jvp=_bilinear_jvp("conv2d"),
     lower=Decompose(_conv_lower), kind=OpKind.COMPUTE, domain=Domain(),
-    cases=tuple(Case((x, w), attrs) for x, w, attrs in _VARIANTS) + (Case(_VARIANTS[0][:2], _BASE, (f16, f16)),),
+    cases=(*(Case((x, w), attrs) for x, w, attrs in _VARIANTS), Case(_VARIANTS[0][:2], _BASE, (f16, f16))),
 )
 CONV2D_INPUT_GRAD = Op(
     name="conv2d_input_grad", summary="cotangent of conv2d's image", attrs=ConvGradAttrs, infer=_input_grad_infer,
-    eval=_eval(conv_reference.conv2d_input_grad, True), vjp=_input_grad_vjp, jvp=_bilinear_jvp("conv2d_input_grad"),
+    eval=_eval(conv_reference.conv2d_input_grad), vjp=_input_grad_vjp, jvp=_bilinear_jvp("conv2d_input_grad"),
     lower=Decompose(_input_grad_lower), kind=OpKind.COMPUTE, domain=Domain(),
     cases=tuple(Case((_out(x, w, a), w), _grad_attrs(a, x[2:])) for x, w, a in _VARIANTS),
 )
 CONV2D_WEIGHT_GRAD = Op(
     name="conv2d_weight_grad", summary="cotangent of conv2d's kernel", attrs=ConvGradAttrs, infer=_weight_grad_infer,
-    eval=_eval(conv_reference.conv2d_weight_grad, True), vjp=_weight_grad_vjp, jvp=_bilinear_jvp("conv2d_weight_grad"),
+    eval=_eval(conv_reference.conv2d_weight_grad), vjp=_weight_grad_vjp, jvp=_bilinear_jvp("conv2d_weight_grad"),
     lower=Decompose(_weight_grad_lower), kind=OpKind.COMPUTE, domain=Domain(),
     cases=tuple(Case((x, _out(x, w, a)), _grad_attrs(a, w[2:])) for x, w, a in _VARIANTS),
 )

@@ -10,7 +10,9 @@ Pair = tuple[int, ...]
 Padding = tuple[tuple[int, int], tuple[int, int]]
 
 
-def windows(x: np.ndarray, kernel: Pair, strides: Pair, padding: Padding, dilation: Pair, fill: float = 0.0) -> np.ndarray:
+def windows(
+    x: np.ndarray, kernel: Pair, strides: Pair, padding: Padding, dilation: Pair, fill: float = 0.0
+) -> np.ndarray:
     """Views [N, C, OH, OW, KH, KW] of all windows of x [N, C, H, W]."""
     padded = np.pad(x, ((0, 0), (0, 0), *padding), constant_values=fill)
     n, c, h, w = padded.shape
@@ -30,9 +32,9 @@ def add_windows(cols: np.ndarray, size: Pair, strides: Pair, padding: Padding, d
     for i in range(kh):
         for j in range(kw):
             y, x = i * dilation[0], j * dilation[1]
-            out[:, :, y : y + (oh - 1) * strides[0] + 1 : strides[0], x : x + (ow - 1) * strides[1] + 1 : strides[1]] += (
-                cols[:, :, :, :, i, j]
-            )
+            rows = slice(y, y + (oh - 1) * strides[0] + 1, strides[0])
+            columns = slice(x, x + (ow - 1) * strides[1] + 1, strides[1])
+            out[:, :, rows, columns] += cols[:, :, :, :, i, j]
     return out[:, :, top : top + size[0], left : left + size[1]]
 
 
@@ -71,7 +73,8 @@ def conv2d_weight_grad(
 
 
 def _by_group(
-    function: Callable[..., np.ndarray], groups: int, a: tuple[np.ndarray, int], b: tuple[np.ndarray, int], out_axis: int
+    function: Callable[..., np.ndarray], groups: int, a: tuple[np.ndarray, int], b: tuple[np.ndarray, int],
+    out_axis: int,
 ) -> np.ndarray:
     if groups == 1:
         return function(a[0], b[0])

@@ -7,6 +7,7 @@ that a caller feeds are checked before a run; see `rlx_swift.session`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,7 +125,7 @@ def _scatter_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: Scatter
     return gather(g, ins[1], attrs.axis), None
 
 
-def _scatter_jvp(ts: tuple[Tensor, Any], out: Tensor, ins: tuple[Tensor, ...], attrs: ScatterAttrs) -> Tensor:
+def _scatter_jvp(ts: Sequence[Any], out: Tensor, ins: tuple[Tensor, ...], attrs: ScatterAttrs) -> Tensor:
     return scatter_add(ts[0], ins[1], attrs.size, attrs.axis)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,11 +87,11 @@ def _slope(logits: Tensor, labels: Tensor, axis: int) -> Tensor:
 
 
 def _vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: AxisAttrs) -> tuple[Tensor | None, ...]:
-    return expand_dims(g, attrs.axis) * _slope(*ins, attrs.axis), None
+    return expand_dims(g, attrs.axis) * _slope(ins[0], ins[1], attrs.axis), None
 
 
-def _jvp(ts: tuple[Tensor, Any], out: Tensor, ins: tuple[Tensor, ...], attrs: AxisAttrs) -> Tensor:
-    return sum(ts[0] * _slope(*ins, attrs.axis), attrs.axis)
+def _jvp(ts: Sequence[Any], out: Tensor, ins: tuple[Tensor, ...], attrs: AxisAttrs) -> Tensor:
+    return sum(ts[0] * _slope(ins[0], ins[1], attrs.axis), attrs.axis)
 
 
 _LABELS = Domain(0, 3)

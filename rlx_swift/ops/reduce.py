@@ -103,7 +103,8 @@ def _reduction(
         return formula(arrays[0], axis=attrs.axes, keepdims=attrs.keepdims)
 
     domain = Domain(distinct=distinct)
-    cases = [Case(((2, 3, 4),), ReduceAttrs(axes, keep)) for axes in ((0,), (1, 2), (0, 1, 2)) for keep in (True, False)]
+    choices = [(axes, keep) for axes in ((0,), (1, 2), (0, 1, 2)) for keep in (True, False)]
+    cases = [Case(((2, 3, 4),), ReduceAttrs(axes, keep)) for axes, keep in choices]
     cases += [Case(((5,),), ReduceAttrs((0,), False)), Case(((3, 4),), ReduceAttrs((1,), False), (f16,))]
     if not floats_only:
         cases.append(Case(((3, 4),), ReduceAttrs((0,), False), (i32,)))
@@ -182,8 +183,12 @@ def _logsumexp_jvp(ts: tuple[Tensor], out: Tensor, ins: tuple[Tensor, ...], attr
 
 SUM = _reduction("sum", "sum over axes", np.sum, _sum_vjp, Forward.LINEAR)
 MEAN = _reduction("mean", "mean over axes", np.mean, _mean_vjp, Forward.LINEAR, floats_only=True, needs_elements=True)
-MAX = _reduction("max", "largest element over axes", np.max, _extreme_vjp, _extreme_jvp, needs_elements=True, distinct=True)
-MIN = _reduction("min", "smallest element over axes", np.min, _extreme_vjp, _extreme_jvp, needs_elements=True, distinct=True)
+MAX = _reduction(
+    "max", "largest element over axes", np.max, _extreme_vjp, _extreme_jvp, needs_elements=True, distinct=True
+)
+MIN = _reduction(
+    "min", "smallest element over axes", np.min, _extreme_vjp, _extreme_jvp, needs_elements=True, distinct=True
+)
 LOGSUMEXP = _reduction(
     "logsumexp", "log of the sum of exponentials over axes", _logsumexp_eval, _logsumexp_vjp, _logsumexp_jvp,
     floats_only=True, needs_elements=True, lower=Decompose(_logsumexp_lower),

@@ -16,7 +16,6 @@ from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_shape, broadcast
 from ._build import TensorLike, apply, as_tensors, graph_of, public, same_dtype
 
-
 # where
 
 
@@ -156,7 +155,10 @@ FULL = Op(
         },
     ),
     kind=OpKind.DATA_MOVEMENT, domain=Domain(),
-    cases=(Case((), FullAttrs((2, 3), 1.5, f32)), Case((), FullAttrs((4,), 2.0, i32)), Case((), FullAttrs((2,), 0.5, f16))),
+    cases=(
+        Case((), FullAttrs((2, 3), 1.5, f32)), Case((), FullAttrs((4,), 2.0, i32)),
+        Case((), FullAttrs((2,), 0.5, f16)),
+    ),
 )
 
 

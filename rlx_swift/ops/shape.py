@@ -14,7 +14,7 @@ from ..ir.graph import Leaf, LeafKind
 from ..ir.op import Attrs, Case, Decompose, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import FUNCTIONS, Tensor
 from ..ir.types import Shape, TensorType, as_axes, as_axis, as_shape
-from ._build import TensorLike, apply, as_tensors, public, same_dtype
+from ._build import TensorLike, apply, as_tensors, public
 from .select import full
 
 _ANY = Domain()
@@ -243,5 +243,8 @@ TILE = Op(
     eval=lambda arrays, attrs: np.tile(arrays[0], attrs.reps), vjp=_tile_vjp, jvp=Forward.LINEAR,
     lower=Mil("tile", ("x",), lambda attrs, ins, outs: {"reps": attrs.reps}),
     kind=OpKind.DATA_MOVEMENT, domain=_ANY,
-    cases=(Case(((2, 3),), TileAttrs((2, 1))), Case(((2, 3),), TileAttrs((3, 2))), Case(((1, 2, 1),), TileAttrs((2, 1, 4)))),
+    cases=(
+        Case(((2, 3),), TileAttrs((2, 1))), Case(((2, 3),), TileAttrs((3, 2))),
+        Case(((1, 2, 1),), TileAttrs((2, 1, 4))),
+    ),
 )

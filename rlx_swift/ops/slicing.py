@@ -6,6 +6,7 @@ import builtins
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,8 @@ def _concat_infer(types: tuple[TensorType, ...], attrs: ConcatAttrs) -> tuple[Te
         raise ShapeError("concat", "expected tensors of rank 1 or more, got rank 0", "reshape them to (1,)")
     rest = [(*t.shape[:axis], *t.shape[axis + 1 :]) for t in types]
     if any(t.rank != first.rank for t in types) or any(r != rest[0] for r in rest):
-        raise ShapeError("concat", f"expected shapes that differ on axis {axis} only, got " + ", ".join(map(str, types)))
+        given = ", ".join(map(str, types))
+        raise ShapeError("concat", f"expected shapes that differ on axis {axis} only, got {given}")
     total = sum(t.shape[axis] for t in types)
     return (first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :])),)
 
@@ -204,8 +206,9 @@ def pad(x: TensorLike, widths: Sequence[Sequence[int]], value: float = 0.0) -> T
         return tensor
     if not tensor.dtype.is_float:  # MIL pads floats only
         for axis, pair in enumerate(pairs):
-            sides = [full(tensor.graph, (*tensor.shape[:axis], n, *tensor.shape[axis + 1 :]), value, tensor.dtype) for n in pair]
-            tensor = concat([part for part in (sides[0], tensor, sides[1]) if part.shape[axis]], axis)
+            lead, trail = tensor.shape[:axis], tensor.shape[axis + 1 :]
+            before, after = (full(tensor.graph, (*lead, n, *trail), value, tensor.dtype) for n in pair)
+            tensor = concat([part for part in (before, tensor, after) if part.shape[axis]], axis)
         return tensor
     return apply(PAD, tensor, attrs=PadAttrs(tuple((p[0], p[1]) for p in pairs), float(value)))
 
@@ -226,7 +229,7 @@ def _pad_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: PadAttrs) -
     return (slice(g, begin, [b + size for b, size in zip(begin, ins[0].shape, strict=True)]),)
 
 
-def _pad_jvp(ts: tuple[Tensor], out: Tensor, ins: tuple[Tensor, ...], attrs: PadAttrs) -> Tensor:
+def _pad_jvp(ts: Sequence[Any], out: Tensor, ins: tuple[Tensor, ...], attrs: PadAttrs) -> Tensor:
     return pad(ts[0], attrs.widths)
 
 

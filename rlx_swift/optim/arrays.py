@@ -5,8 +5,8 @@ A rule may use the operators + - * / @ and unary -, indexing-free `.shape` and `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -37,14 +37,17 @@ class Namespace(Protocol):
     def full_like(self, x: Array, value: float) -> Array: ...
 
 
+def _static(*functions: Callable[..., Any]) -> tuple[Any, ...]:
+    return tuple(staticmethod(function) for function in functions)
+
+
 class NumpyNamespace:
     """Rules on float32 arrays."""
 
-    sqrt, exp, log, abs, sign, square = (staticmethod(f) for f in (np.sqrt, np.exp, np.log, np.abs, np.sign, np.square))
-    maximum, minimum = staticmethod(np.maximum), staticmethod(np.minimum)
-    sum, mean, max = staticmethod(np.sum), staticmethod(np.mean), staticmethod(np.max)
-    transpose, reshape = staticmethod(np.transpose), staticmethod(np.reshape)
-    zeros_like, full_like = staticmethod(np.zeros_like), staticmethod(np.full_like)
+    sqrt, exp, log, abs = _static(np.sqrt, np.exp, np.log, np.abs)
+    sign, square, maximum, minimum = _static(np.sign, np.square, np.maximum, np.minimum)
+    sum, mean, max, transpose = _static(np.sum, np.mean, np.max, np.transpose)
+    reshape, zeros_like, full_like = _static(np.reshape, np.zeros_like, np.full_like)
 
     @staticmethod
     def where(condition: Array, x: Array, y: Array) -> Array:
@@ -58,15 +61,15 @@ class NumpyNamespace:
 class GraphNamespace:
     """Rules as nodes of a graph."""
 
-    sqrt, exp, log, abs, sign, square = (staticmethod(getattr(ops, n)) for n in ("sqrt", "exp", "log", "abs", "sign", "square"))
-    maximum, minimum, where, matmul = (staticmethod(getattr(ops, n)) for n in ("maximum", "minimum", "where", "matmul"))
-    sum, mean, max = (staticmethod(getattr(ops, n)) for n in ("sum", "mean", "max"))
-    transpose, reshape, full_like = (staticmethod(getattr(ops, n)) for n in ("transpose", "reshape", "full_like"))
+    sqrt, exp, log, abs = _static(ops.sqrt, ops.exp, ops.log, ops.abs)
+    sign, square, maximum, minimum = _static(ops.sign, ops.square, ops.maximum, ops.minimum)
+    sum, mean, max, transpose = _static(ops.sum, ops.mean, ops.max, ops.transpose)
+    reshape, full_like, where, matmul = _static(ops.reshape, ops.full_like, ops.where, ops.matmul)
 
     @staticmethod
     def zeros_like(x: Array) -> Array:
         return ops.full_like(x, 0.0)
 
 
-NUMPY: Namespace = NumpyNamespace()
-GRAPH: Namespace = GraphNamespace()
+NUMPY: Namespace = cast(Namespace, NumpyNamespace())
+GRAPH: Namespace = cast(Namespace, GraphNamespace())

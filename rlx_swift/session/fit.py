@@ -99,7 +99,8 @@ def fit(
     if epochs < 1 or accumulate < 1:
         raise ConfigError("fit", f"expected epochs and accumulate of at least 1, got {epochs} and {accumulate}")
     if epochs > 1 and iter(data) is data:
-        raise ConfigError("fit batches", f"a generator can be read once, not {epochs} times", "use rlx.batches or a list")
+        problem = f"a generator can be read once, not {epochs} times"
+        raise ConfigError("fit batches", problem, "use rlx.batches or a list")
     history = History()
     with _interrupt_flag() as interrupted, _bar(data, epochs, accumulate, progress) as bar:
         for epoch in range(1, epochs + 1):

@@ -16,6 +16,7 @@ from ..lower.package import to_bytes
 from .device import DeviceStatus, Store
 from .feeds import index_ranges
 
+_WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
 UNITS = {"cpu": "cpu", "gpu": "cpu_and_gpu", "ane": "cpu_and_ne", "all": "all"}  # RLX_COREML_UNITS
 
 
@@ -36,7 +37,8 @@ class NativeStore:
     def get(self, name: str) -> np.ndarray:
         shape = self._shapes[name]
         out = np.empty(boundary_shape(shape), np.float32)
-        return self.handle.get(feature_name(name), out).reshape(shape)
+        self.handle.get(feature_name(name), out)
+        return out.reshape(shape)
 
     def __contains__(self, name: str) -> bool:
         return name in self._shapes
@@ -68,7 +70,8 @@ class NativeExecutable:
         return {name: _result(buffer, type) for name, (buffer, type) in self._results.items()}
 
     def statistics(self) -> dict[str, int]:
-        return self._session.statistics()
+        counts: dict[str, int] = self._session.statistics()
+        return counts
 
 
 class NativeDevice:
@@ -77,12 +80,10 @@ class NativeDevice:
 
     def status(self) -> DeviceStatus:
         from .._native.handles import check_device
-        from .._native.loader import native
 
         try:
             check_device(self.name)
-            what = f"MIL programs on {_isa(native())}" if self.name == "cpu" else "Apple's Core ML"
-            return DeviceStatus(self.name, True, what)
+            return DeviceStatus(self.name, True, _WHAT[self.name])
         except RlxError as error:
             return DeviceStatus(self.name, False, str(error))
 

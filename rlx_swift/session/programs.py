@@ -77,7 +77,7 @@ def apply_graph(params: Mapping[str, tuple[int, ...]], rule: Rule) -> Graph:
 
 def evaluation_graph(forward: Graph, loss: str) -> Graph:
     """The inference form with the loss alone."""
-    graph = inference(forward)
+    graph: Graph = inference(forward)
     graph.outputs = {loss: graph.outputs[loss]}
     return _pruned(graph)
 

@@ -257,7 +257,7 @@ class TrainingSession:
     ) -> History:
         """Steps through the batches `epochs` times; see `rlx_swift.session.fit`."""
         if schedule is not None:
-            self.lr = schedule  # type: ignore[assignment]
+            self.lr = schedule 
         return fit(self, batches, epochs, validation, callbacks, accumulate, progress)
 
     # Weights
@@ -299,7 +299,7 @@ class TrainingSession:
         `outputs` are the graph's outputs to keep: by default all but the loss, or the loss if it is the only one.
         """
         if isinstance(self.graph, SymbolicGraph):
-            raise GraphError("export", "the graph has a named dimension", "export(ts.graph.bind({'B': 1})) is not there yet")
+            raise GraphError("export", "the graph has a named dimension", "train a graph of fixed shape to export it")
         graph = prediction_graph(self.graph, self.loss, outputs)
         kept = {name: self._store.get(name) for name in (*graph.params, *graph.buffers)}
         write_package(path, lower(graph, baked=kept).model)
@@ -309,7 +309,7 @@ class TrainingSession:
     def _scalars(self) -> dict[str, float]:
         lr = float(self._schedule(self._steps))
         if not (math.isfinite(lr) and lr >= 0):
-            raise ConfigError("lr", f"the schedule gave {lr!r} for update {self._steps}", "expected a finite number >= 0")
+            raise ConfigError("lr", f"expected a finite number of at least 0 for update {self._steps}, got {lr!r}")
         return self.config.optimizer.scalars(self._steps + 1, lr)
 
     def _checked(self, batch: Batch) -> tuple[Graph, Arrays]:

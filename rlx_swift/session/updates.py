@@ -51,7 +51,7 @@ class HostUpdate:
         }
 
     def step(self, forward: Graph, feeds: Arrays, scalars: Mapping[str, float]) -> Arrays:
-        graph, executable = self._gradients.get(forward)
+        _, executable = self._gradients.get(forward)
         results = executable.run(feeds)
         self.apply({name: results.pop(gradient_name(name)) for name in self._state}, scalars)
         write_buffers(self._store, forward, results)
