@@ -1,12 +1,6 @@
 // Bytes that stay in one place as long as their owner lives: a mapped file or a private copy. Knows no format.
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import Foundation
 
 /// Read-only memory. A mapped file must not be shortened while it is in use.
 final class FileBytes: @unchecked Sendable {
@@ -30,9 +24,9 @@ final class FileBytes: @unchecked Sendable {
         buffer = UnsafeRawBufferPointer(start: address, count: size)
     }
 
-    init(copying source: UnsafeRawBufferPointer) {
+    init(copying source: some Collection<UInt8>) {
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: source.count, alignment: 64)
-        copy.copyMemory(from: source)
+        copy.copyBytes(from: source)
         buffer = UnsafeRawBufferPointer(copy)
         isMapped = false
     }
@@ -55,4 +49,27 @@ final class FileBytes: @unchecked Sendable {
     }
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    /// Makes a new file of the bytes; what is there already is not overwritten.
+    func write(to path: String) throws(FormatError) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else { throw .io(path: path, code: errno) }
+        defer { close(descriptor) }
+        try withBuffer { (bytes) throws(FormatError) in
+            var rest = bytes
+            while !rest.isEmpty {
+                let written = Foundation.write(descriptor, rest.baseAddress, rest.count)
+                guard written > 0 else { throw .io(path: path, code: errno) }
+                rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+            }
+        }
+    }
+
+    /// Makes all directories of the path that are not there; it ends in a slash.
+    static func makeDirectory(_ path: String) throws(FormatError) {
+        for slash in path.indices where path[slash] == "/" && slash > path.startIndex {
+            let parent = String(path[..<slash])
+            guard mkdir(parent, 0o777) == 0 || errno == EEXIST else { throw .io(path: parent, code: errno) }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 // What can be wrong with a package on disk or in memory: the facts, and the only wording of them.
 
+import Foundation
+
 /// A package that cannot be read, and why.
 public enum FormatError: Error, Sendable, Hashable {
     /// The operating system refused; `code` is its `errno`.
@@ -42,7 +44,7 @@ extension FormatError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .io(let path, let code):
-            "\(path): the system refused to read it (errno \(code))"
+            "\(path): the system refused access (\(String(cString: strerror(code))))"
         case .notAPackage(let path, let foreign):
             "\(path) is not a Core ML package: \(foreign.text)"
         case .malformed(let message, let offset, let fault):

@@ -1,62 +1,65 @@
 // A Core ML package opened for reading: its model decoded, its weight files mapped.
 
+import Foundation
+
 /// A model with its weight files, from an `.mlpackage` directory, a bare model file, or memory.
 public final class Package: BlobSource, Sendable {
     public let model: Model
-    private let weights: Weights
-
-    private enum Weights: Sendable {
-        case files([String: FileBytes])
-        /// Whatever its name.
-        case memory(FileBytes)
-        case none
-    }
+    let modelBytes: FileBytes
+    /// By the names that the program's constants use.
+    let weightFiles: [String: FileBytes]
 
     /// Opens an `.mlpackage` directory or a bare model file.
     ///
-    /// The model is decoded at once; weight files are mapped and must not be changed while the package lives.
+    /// The model is decoded at once; its files are mapped and must not be changed while the package lives.
     public convenience init(contentsOf path: String) throws(FormatError) {
         let modelPath = try FileBytes.isDirectory(path) ? Manifest(package: path).modelPath : path
-        let model = try FileBytes(mapping: modelPath).withBuffer { (bytes) throws(FormatError) in
-            try Model(decoding: bytes)
-        }
-        self.init(model: model, weights: .files(try Self.map(model.blobFileNames, besides: modelPath)))
-    }
-
-    /// Reads the bytes of `model.mlmodel` and of a weight file. Both are copied.
-    public convenience init(model: UnsafeRawBufferPointer, weights: UnsafeRawBufferPointer?) throws(FormatError) {
-        self.init(
-            model: try Model(decoding: model), weights: weights.map { .memory(FileBytes(copying: $0)) } ?? .none)
-    }
-
-    private init(model: Model, weights: Weights) {
-        self.model = model
-        self.weights = weights
-    }
-
-    private static func map(
-        _ names: Set<String>, besides modelPath: String
-    ) throws(FormatError) -> [String: FileBytes] {
-        var files: [String: FileBytes] = [:]
-        for name in names {
-            let prefix = "@model_path/"
-            let relative = name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : name
-            guard Manifest.isInside(relative) else { throw .badBlob(file: name, offset: 0, .unsafePath) }
-            let path = Manifest.directory(of: modelPath) + relative
+        try self.init(modelBytes: FileBytes(mapping: modelPath)) { (name) throws(FormatError) in
+            let path = Manifest.directory(of: modelPath) + Self.relativePath(ofWeights: name)
             guard FileBytes.exists(path) else { throw .badBlob(file: name, offset: 0, .noSuchFile) }
-            files[name] = try FileBytes(mapping: path)
+            return try FileBytes(mapping: path)
         }
-        return files
+    }
+
+    /// Reads the bytes of `model.mlmodel` and of the weight file that all its constants name. Both are copied.
+    public convenience init(model: UnsafeRawBufferPointer, weights: UnsafeRawBufferPointer?) throws(FormatError) {
+        let weights = weights.map(FileBytes.init(copying:))
+        try self.init(modelBytes: FileBytes(copying: model)) { (_) throws(FormatError) in weights }
+    }
+
+    /// The same with several weight files, by the names that the constants use.
+    public convenience init(model: Data, weightFiles: [String: Data]) throws(FormatError) {
+        try self.init(modelBytes: FileBytes(copying: model)) { (name) throws(FormatError) in
+            weightFiles[name].map(FileBytes.init(copying:))
+        }
+    }
+
+    private init(
+        modelBytes: FileBytes, weights: (String) throws(FormatError) -> FileBytes?
+    ) throws(FormatError) {
+        model = try modelBytes.withBuffer { (bytes) throws(FormatError) in try Model(decoding: bytes) }
+        self.modelBytes = modelBytes
+        var files: [String: FileBytes] = [:]
+        for name in model.blobFileNames {
+            guard Manifest.isInside(Self.relativePath(ofWeights: name)) else {
+                throw .badBlob(file: name, offset: 0, .unsafePath)
+            }
+            guard let file = try weights(name) else { throw .badBlob(file: name, offset: 0, .noSuchFile) }
+            files[name] = file
+        }
+        weightFiles = files
+    }
+
+    /// The path from the model file's directory.
+    static func relativePath(ofWeights name: String) -> String {
+        let prefix = "@model_path/"
+        return name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : name
     }
 
     public func blob(fileName: String, offset: UInt64) throws(FormatError) -> Blob {
-        let file: FileBytes? =
-            switch weights {
-            case .files(let files): files[fileName]
-            case .memory(let file): file
-            case .none: nil
-            }
-        guard let file else { throw .badBlob(file: fileName, offset: offset, .noSuchFile) }
+        guard let file = weightFiles[fileName] else {
+            throw .badBlob(file: fileName, offset: offset, .noSuchFile)
+        }
         return try Blob(file, name: fileName, offset: offset)
     }
 

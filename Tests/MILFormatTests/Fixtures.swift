@@ -4,9 +4,12 @@ import MILFormat
 
 enum Fixture {
     static let names = [
-        "blobs", "classifier", "control", "enumerated", "flexible", "functions", "linear16", "linear32", "state",
-        "subbyte",
+        "blobs", "classifier", "control", "enumerated", "flexible", "functions", "linear16", "linear32", "linreg",
+        "state", "subbyte",
     ]
+
+    static let modelPath = "/Data/com.apple.CoreML/model.mlmodel"
+    static let weightPath = "/Data/com.apple.CoreML/weights/weight.bin"
 
     static func path(_ name: String) -> String {
         let directory = Bundle.module.resourceURL?.appendingPathComponent("Fixtures").path ?? "Fixtures"
@@ -16,12 +19,11 @@ enum Fixture {
     static func package(_ name: String) throws -> Package { try Package(contentsOf: path(name)) }
 
     static func modelBytes(_ name: String) throws -> [UInt8] {
-        let file = name.hasSuffix(".mlmodel") ? "" : "/Data/com.apple.CoreML/model.mlmodel"
-        return try bytes(path(name) + file)
+        try bytes(path(name) + (name.hasSuffix(".mlmodel") ? "" : modelPath))
     }
 
     static func weightBytes(_ name: String) throws -> [UInt8]? {
-        let file = path(name) + "/Data/com.apple.CoreML/weights/weight.bin"
+        let file = path(name) + weightPath
         return FileManager.default.fileExists(atPath: file) ? try bytes(file) : nil
     }
 

@@ -54,7 +54,8 @@ import Testing
         #expect(try package.elements(function.constant("int8_workaround"), as: Int8.self) == count.map { Int8($0) })
         #expect(try package.elements(function.constant("uint8_workaround"), as: UInt8.self) == count.map { UInt8($0) })
         #expect(try package.elements(function.constant("int16_workaround"), as: Int16.self) == count.map { Int16($0) })
-        #expect(try package.elements(function.constant("uint16_workaround"), as: UInt16.self) == count.map { UInt16($0) })
+        #expect(
+            try package.elements(function.constant("uint16_workaround"), as: UInt16.self) == count.map { UInt16($0) })
         #expect(function.constant("flags")?.payload == .bools(count.map { $0 % 2 == 0 }))
     }
 
@@ -155,6 +156,18 @@ import Testing
     @Test(arguments: Fixture.names) func memoryEqualsFiles(_ name: String) throws {
         let memory = try Fixture.package(model: Fixture.modelBytes(name), weights: Fixture.weightBytes(name))
         #expect(try memory.model == Fixture.package(name).model)
+    }
+
+    @Test(arguments: Fixture.names) func whatIsWrittenIsTheSame(_ name: String) throws {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: url) }
+        try Fixture.package(model: Fixture.modelBytes(name), weights: Fixture.weightBytes(name)).write(to: url.path)
+        #expect(try Package(contentsOf: url.path).model == Fixture.package(name).model)
+        let weights = try Fixture.weightBytes(name)
+        if let weights { #expect(try Fixture.bytes(url.path + Fixture.weightPath) == weights) }
+        #expect(throws: FormatError.io(path: url.path + Fixture.modelPath, code: EEXIST)) {
+            try Fixture.package(name).write(to: url.path)
+        }
     }
 }
 

@@ -93,6 +93,18 @@ def control(x, n):
     )
 
 
+@mb.program(
+    input_specs=[spec((8, 3)), spec((8, 1)), spec((3, 1)), spec((1,))], opset_version=ct.target.iOS17
+)
+def linreg(x, target, W, lr):
+    """One step of gradient descent on sum((x @ W - target)^2)."""
+    prediction = mb.matmul(x=x, y=W, name="prediction")
+    error = mb.sub(x=prediction, y=target, name="error")
+    loss = mb.reduce_sum(x=mb.mul(x=error, y=error), keep_dims=False, name="loss")
+    gradient = mb.mul(x=mb.matmul(x=x, y=error, transpose_x=True), y=np.float32(2), name="gradient")
+    return loss, prediction, mb.sub(x=W, y=mb.mul(x=gradient, y=lr), name="W_next")
+
+
 def classifier(x):
     scores = mb.matmul(x=x, y=WEIGHT[:, :3])
     return mb.softmax(x=scores, axis=-1, name="scores")
@@ -109,6 +121,8 @@ def main():
     convert(subbyte, ct.target.iOS18, "subbyte.mlpackage")
     convert(accumulator, ct.target.iOS18, "state.mlpackage")
     convert(control, ct.target.iOS17, "control.mlpackage", compute_precision=ct.precision.FLOAT32)
+
+    convert(linreg, ct.target.iOS17, "linreg.mlpackage", compute_precision=ct.precision.FLOAT32)
 
     labelled = mb.program(input_specs=[spec((1, 4))], opset_version=ct.target.iOS17)(classifier)
     convert(
