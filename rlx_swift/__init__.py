@@ -18,6 +18,7 @@ from .session.compiled import CompiledGraph, Session
 from .session.config import TrainConfig
 from .session.device import DeviceStatus, devices
 from .session.fit import Batches, Callback, History, batches
+from .session.model import Model, load_model
 from .session.report import Eligible, StepReport, Unsupported, UpdatePath
 from .session.training import TrainingSession
 
@@ -32,6 +33,7 @@ __all__ = [
     "Eligible",
     "Graph",
     "History",
+    "Model",
     "OpKind",
     "Optimizer",
     "RlxError",
@@ -57,6 +59,7 @@ __all__ = [
     "i32",
     "inference",
     "jvp",
+    "load_model",
     "ops",
     "optim",
     "param_spec",

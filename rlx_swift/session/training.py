@@ -293,14 +293,19 @@ class TrainingSession:
             name, {slot: as_param(value, known[slot].shape, f"{name}/{slot}") for slot, value in slots.items()}
         )
 
-    def export(self, path: str | os.PathLike[str], outputs: Sequence[str] | None = None) -> None:
+    def export(
+        self, path: str | os.PathLike[str], outputs: Sequence[str] | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
         """Writes the inference form with the trained weights inside as an .mlpackage.
 
         `outputs` are the graph's outputs to keep: by default all but the loss, or the loss if it is the only one.
+        A Core ML program has fixed shapes: `sizes` gives those of named dimensions, 1 where it does not.
         """
-        if isinstance(self.graph, SymbolicGraph):
-            raise GraphError("export", "the graph has a named dimension", "train a graph of fixed shape to export it")
-        graph = prediction_graph(self.graph, self.loss, outputs)
+        forward = self.graph
+        if isinstance(forward, SymbolicGraph):
+            forward = forward.bind({**dict.fromkeys(forward.dimensions, 1), **(sizes or {})})
+        graph = prediction_graph(forward, self.loss, outputs)
         kept = {name: self._store.get(name) for name in (*graph.params, *graph.buffers)}
         write_package(path, lower(graph, baked=kept).model)
 
