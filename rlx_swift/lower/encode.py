@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from .program import (
     DTYPES,
@@ -164,8 +164,10 @@ def _immediate(literal: Literal) -> bytes:
     if isinstance(literal.type, Array):
         return message(1, _tensor(literal.type.dtype, data))
     if isinstance(literal.type, DictOf):
-        return message(4, b"".join(message(1, message(1, _value(k)) + message(2, _value(v))) for k, v in data))  # type: ignore[misc, arg-type]
-    return message(2 if isinstance(literal.type, TupleOf) else 3, b"".join(message(1, _value(v)) for v in data))  # type: ignore[arg-type]
+        pairs = cast("tuple[tuple[Value, Value], ...]", data)
+        return message(4, b"".join(message(1, message(1, _value(k)) + message(2, _value(v))) for k, v in pairs))
+    values = cast("tuple[Value, ...]", data)
+    return message(2 if isinstance(literal.type, TupleOf) else 3, b"".join(message(1, _value(v)) for v in values))
 
 
 def _tensor(dtype: str, data: object) -> bytes:

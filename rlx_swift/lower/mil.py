@@ -38,6 +38,7 @@ TARGET = "CoreML7"  # the first opset in which conv and conv_transpose take weig
 MAX_RANK = 5
 _SPELLING = {"f32": "fp32", "f16": "fp16", "i32": "int32", "bool": "bool"}
 _FIRST_WITHOUT_INPUTS = 9  # the specification version from which a function may have no input
+_FIRST_NAMED_FUNCTION = 9
 _FIRST_STORED_INTEGERS = 9
 _INLINE_ELEMENTS = 9  # constants of more elements are ops of their own, floats among them in the weight file
 
@@ -79,6 +80,8 @@ def lower(
     if OPSETS.get(target, 0) < OPSETS[TARGET]:
         known = [opset for opset, version in OPSETS.items() if version >= OPSETS[TARGET]]
         raise ConfigError("target", f"expected one of {', '.join(known)}, got {target!r}")
+    if name != "main" and OPSETS[target] < _FIRST_NAMED_FUNCTION:
+        raise ConfigError("name", f"{target} has only the function 'main', got {name!r}", 'give target="CoreML8"')
     if not graph.outputs and not graph.assigns:
         raise LoweringError(f"graph {graph.name!r}", "it has no outputs", "call set_outputs")
     return _Lowering(decompose(graph), baked or {}, name, target, portable).result()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..errors import PackageError
 from .blobs import chunks
+from .decode import decode
 from .encode import encode
-from .program import Model
+from .program import WEIGHT_FILE, Metadata, Model
 
 _DATA = Path("Data")
 _AUTHOR = "com.apple.CoreML"
@@ -33,11 +39,84 @@ def to_bytes(model: Model) -> Bytes:
     return Bytes(encode(model), b"".join(chunks(model.weights)) if model.weights else b"")
 
 
-def write_package(path: str | os.PathLike[str], model: Model) -> None:
+@dataclass(frozen=True)
+class Opened:
+    """A package that was read: its model, the bytes it was read from, and its weight files by their name in it.
+
+    `weight_file(name)` raises PackageError when the package has no such file. `weights_directory` is where
+    they lie on disk, None for a package from memory.
+    """
+
+    model: Model
+    data: bytes
+    weight_file: Callable[[str], memoryview]
+    weights_directory: Path | None = None
+
+
+def opened(contents: Bytes) -> Opened:
+    """A package from memory; raises PackageError when its model is not well formed."""
+
+    def weight_file(name: str) -> memoryview:
+        if name != WEIGHT_FILE or not contents.weights:
+            raise PackageError(name, "there is no such weight file")
+        return memoryview(contents.weights)
+
+    return Opened(decode(contents.model), contents.model, weight_file)
+
+
+def read_package(path: str | os.PathLike[str]) -> Opened:
+    """The .mlpackage directory, or bare model file, at a path. Weight files are mapped, not read.
+
+    Raises PackageError when something is missing or not well formed.
+    """
+    file = _model_file(Path(path))
+
+    def weight_file(name: str) -> memoryview:
+        prefix, _, inside = name.partition("/")
+        if prefix != "@model_path" or not inside or ".." in Path(inside).parts:
+            raise PackageError(name, "the name of a weight file begins with @model_path and stays below it")
+        return _mapped(file.parent / inside)
+
+    data = _read(file)
+    return Opened(decode(data), data, weight_file, file.parent / "weights")
+
+
+def _model_file(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    manifest = path / "Manifest.json"
+    try:
+        content: Any = json.loads(_read(manifest))
+        item = str(content["itemInfoEntries"][content["rootModelIdentifier"]]["path"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise PackageError(str(manifest), f"it names no model ({error!r})") from error
+    if ".." in Path(item).parts or Path(item).is_absolute():
+        raise PackageError(str(manifest), f"the model lies outside the package, at {item!r}")
+    return path / _DATA / item
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise PackageError(str(file), f"it cannot be read ({error.strerror or error})") from error
+
+
+def _mapped(file: Path) -> memoryview:
+    try:
+        return np.memmap(file, np.uint8, mode="r").data
+    except (OSError, ValueError) as error:  # ValueError: the file is empty
+        raise PackageError(str(file), f"it cannot be read ({error})") from error
+
+
+def write_package(path: str | os.PathLike[str], model: Model, metadata: Metadata | None = None) -> None:
     """Writes a directory .mlpackage in one step: written beside its place, then moved there.
 
-    A package that is there already is replaced; anything else that is there is a PackageError.
+    `metadata` replaces the model's own. A package that is there already is replaced; anything else that is
+    there is a PackageError.
     """
+    if metadata is not None:
+        model = dataclasses.replace(model, metadata=metadata)
     target = Path(path)
     if target.exists() and not (target / "Manifest.json").is_file():
         raise PackageError(str(target), "something that is no package is there already", "give another path")

@@ -10,6 +10,7 @@ from ..ir.graph import Graph, Node
 from ..ir.op import Decompose
 from ..ir.rewrite import Copy
 from ..ir.tensor import Tensor
+from ..ir.types import TensorType
 
 _DEEPEST = 64  # decompositions inside one another; more means that they never end
 
@@ -27,6 +28,8 @@ def decompose(graph: Graph) -> Graph:
     def rule(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
         if not isinstance(node.op.lower, Decompose):
             return None
+        if not operands:
+            raise GraphError(node.op.name, "an op that decomposes needs an operand")
         return _expand(node, operands, node.scope or f"{node.op.name}#{next(numbers)}")
 
     return Copy(graph, rule).graph
@@ -81,5 +84,5 @@ def _build(graph: Graph, node: Node, operands: tuple[Tensor, ...]) -> tuple[tupl
     return results, made
 
 
-def _types(types: list[object] | list) -> str:  # type: ignore[type-arg]
+def _types(types: list[TensorType]) -> str:
     return ", ".join(map(str, types))

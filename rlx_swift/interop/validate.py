@@ -1,0 +1,95 @@
+"""Judges Core ML packages: our structural rules, then coremltools' own loader."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import PackageError, ValidationError
+from ..lower.mil import Lowered
+from ..lower.package import Opened, opened, read_package, to_bytes
+from ..lower.program import WEIGHT_FILE
+from . import rules
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One judge of a package: whether it ran, and its version or why it did not."""
+
+    name: str
+    ran: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """Who judged a package that broke no rule."""
+
+    judges: tuple[Judge, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(f"{j.name}: {'passed' if j.ran else 'not run'} ({j.note})" for j in self.judges)
+
+
+def validate(subject: str | os.PathLike[str] | Lowered) -> Report:
+    """Judges a package on disk, or a lowered graph as the bytes it becomes.
+
+    Raises ValidationError with the rule and the place, and PackageError for files that cannot be read.
+    """
+    package = opened(to_bytes(subject.model)) if isinstance(subject, Lowered) else read_package(subject)
+    rules.check(package)
+    own = Judge("structural rules", True, f"{len(rules.RULES)} rules")
+    return Report((own, _ask_coremltools(package)))
+
+
+def _ask_coremltools(package: Opened) -> Judge:
+    if importlib.util.find_spec("coremltools") is None:
+        return Judge("coremltools", False, "it is not installed: pip install coremltools")
+    with _quiet():
+        import coremltools  # type: ignore[import-untyped]
+        from coremltools.converters.mil.frontend.milproto import load  # type: ignore[import-untyped]
+
+        spec: Any = coremltools.proto.Model_pb2.Model()
+        spec.ParseFromString(package.data)
+        with _weight_directory(package) as directory:
+            try:
+                load.load(spec, spec.specificationVersion, directory)
+            except Exception as error:
+                problem = f"{type(error).__name__}: {error}"
+                raise ValidationError("program", f"coremltools refuses it: {problem}") from error
+    return Judge("coremltools", True, f"version {coremltools.__version__}")
+
+
+@contextlib.contextmanager
+def _weight_directory(package: Opened) -> Iterator[str]:
+    """Where coremltools finds the weight files by the last part of their names."""
+    if package.weights_directory is not None:
+        yield str(package.weights_directory)
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        with contextlib.suppress(PackageError):  # a package without stored constants has no such file
+            Path(directory, "weight.bin").write_bytes(package.weight_file(WEIGHT_FILE))
+        yield directory
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps what coremltools says of itself, at its import above all, off the user's terminal."""
+    logger = logging.getLogger("coremltools")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
