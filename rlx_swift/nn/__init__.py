@@ -1,0 +1,3 @@
+"""Layers and initial values over the ops."""
+
+from . import init as init
