@@ -2,7 +2,7 @@
 
 RLX_NATIVE says what a build does about the library: "auto" (the default) builds it where Swift is found and makes a
 pure Python wheel elsewhere, "require" fails elsewhere, "off" never builds it. `python hatch_build.py` builds it in
-place.
+place, `--portable` so that it runs where there is no Swift; `--why-not` tells why it cannot be built here, if so.
 """
 
 from __future__ import annotations
@@ -68,15 +68,29 @@ def build(portable: bool) -> Path:
 
 
 def stage(library: Path | None) -> None:
-    """Puts the header, its parsed form and the library, if there is one, where the package looks for them."""
+    """Puts the header, its parsed form and the library where the package looks; without one, an old one goes."""
     header = (ROOT / "Sources/CRLX/include/rlx.h").read_text(encoding="utf-8")
     (NATIVE / "rlx.h").write_text(header, encoding="utf-8")
     reader = runpy.run_path(str(NATIVE / "header.py"))
     reader["write_module"](reader["declarations"](header), NATIVE / "_declarations.py")
-    if library is not None:
-        beside = NATIVE / f"{LIBRARY}.new"
-        shutil.copy2(library, beside)
-        beside.replace(NATIVE / LIBRARY)  # never written over: a running process may have it mapped
+    if library is None:
+        (NATIVE / LIBRARY).unlink(missing_ok=True)
+        return
+    beside = NATIVE / f"{LIBRARY}.new"
+    shutil.copy2(library, beside)
+    beside.replace(NATIVE / LIBRARY)  # never written over: a running process may have it mapped
+
+
+def prepare(portable: bool) -> Path | None:
+    """Does what RLX_NATIVE says; the library that was built, or None after a line that says why there is none."""
+    reason = "RLX_NATIVE=off" if mode() == "off" else why_not()
+    if reason and mode() == "require":
+        raise SystemExit(f"rlx_swift: RLX_NATIVE=require, but {reason}")
+    library = None if reason else build(portable)
+    stage(library)
+    if library is None:
+        print(f"rlx_swift: no native library ({reason}); the device is numpy", file=sys.stderr)
+    return library
 
 
 def platform_tag(library: Path) -> str:
@@ -95,21 +109,15 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        editable = version == "editable"
-        reason = "RLX_NATIVE=off" if mode() == "off" else why_not()
-        if reason and mode() == "require":
-            raise SystemExit(f"rlx_swift: RLX_NATIVE=require, but {reason}")
-        library = None if reason else build(portable=not editable)
-        stage(library)
+        library = prepare(portable=version != "editable")
         build_data["artifacts"] += [f"rlx_swift/_native/{name}" for name in STAGED if library or name != LIBRARY]
-        if library is None:
-            print(f"rlx_swift: no native library, the device is numpy: {reason}", file=sys.stderr)
-        else:
+        if library is not None:
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform_tag(library)}"
 
 
 if __name__ == "__main__":
-    if why_not():
-        raise SystemExit(f"rlx_swift: {why_not()}")
-    stage(build(portable="--portable" in sys.argv[1:]))
+    if "--why-not" in sys.argv[1:]:
+        print(why_not())
+    else:
+        prepare(portable="--portable" in sys.argv[1:])

@@ -6,7 +6,11 @@ cache: it holds the text it came from and is used only for that text. The build 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import runpy
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,23 +40,22 @@ def function_names(text: str) -> list[str]:
     return _FUNCTION.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
 
 
-def parse(text: str) -> Any:
-    """A cffi FFI that knows the declarations."""
+def write_module(text: str, target: Path) -> None:
+    """Writes a module with the parsed declarations (`ffi`) and the text they came from (`TEXT`)."""
     import cffi
 
     ffi = cffi.FFI()
     ffi.cdef(text)
-    return ffi
-
-
-def write_module(text: str, target: Path) -> None:
-    """Writes a module with the parsed declarations (`ffi`) and the text they came from (`TEXT`)."""
-    import contextlib
-    import io
-
-    ffi = parse(text)
     ffi.set_source(target.stem, None)
     with contextlib.redirect_stdout(io.StringIO()):  # cffi reports each file it writes
         ffi.emit_python_code(str(target))
     with target.open("a") as module:
         module.write(f"TEXT = {text!r}\n")
+
+
+def parse(text: str) -> Any:
+    """The declarations as an FFI of the same kind as `write_module` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "_declarations.py")
+        write_module(text, target)
+        return runpy.run_path(str(target))["ffi"]

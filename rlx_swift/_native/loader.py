@@ -102,8 +102,8 @@ def _load_once() -> Native:
         lib = ffi.dlopen(str(path))
     except OSError as error:
         raise DeviceError(_SUBJECT, str(error)) from error
-    _check_version(lib, path, header.abi_version(text))
-    missing = [name for name in header.function_names(declarations) if not hasattr(lib, name)]
+    _check_version(ffi, lib, path, header.abi_version(text))
+    missing = [name for name in header.function_names(declarations) if not _has(ffi, lib, name)]
     if missing:
         raise DeviceError(_SUBJECT, f"{path} is older than this package: it lacks {', '.join(missing)}", _remedy())
     return Native(ffi, lib, path)
@@ -117,10 +117,18 @@ def _parsed(declarations: str) -> Any:
     return written.ffi if declarations == written.TEXT else header.parse(declarations)
 
 
-def _check_version(lib: Any, path: Path, expected: int) -> None:
-    if not hasattr(lib, "rlx_abi_version"):
+def _check_version(ffi: Any, lib: Any, path: Path, expected: int) -> None:
+    if not _has(ffi, lib, "rlx_abi_version"):
         raise DeviceError(_SUBJECT, f"{path} is another library: it has no rlx_abi_version", _remedy())
     version = lib.rlx_abi_version()
     if version != expected:
         problem = f"{path} has ABI version {version}, this package needs {expected}"
         raise DeviceError(_SUBJECT, problem, _remedy())
+
+
+def _has(ffi: Any, lib: Any, function: str) -> bool:
+    try:
+        getattr(lib, function)
+    except (AttributeError, ffi.error):
+        return False
+    return True

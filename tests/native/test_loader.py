@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
+import cffi
 import pytest
 
 from rlx_swift._native import header
@@ -23,6 +25,7 @@ def test_override_is_loaded_and_named(python: Python, build_stub: Callable[..., 
     assert python(STATUS, RLX_LIBRARY=str(path)) == f"True {path} \n"
 
 
+@pytest.mark.parametrize("written", [True, False], ids=["written", "parsed"])
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -32,10 +35,11 @@ def test_override_is_loaded_and_named(python: Python, build_stub: Callable[..., 
     ],
 )
 def test_library_that_does_not_fit(
-    python: Python, build_stub: Callable[..., Path], rlx_h: str, options: tuple[str, ...], problem: str
+    python: Python, build_stub: Callable[..., Path], rlx_h: str, options: tuple[str, ...], problem: str, written: bool
 ) -> None:
     path = build_stub(*options)
-    printed = python(STATUS, RLX_LIBRARY=str(path))
+    without = "" if written else "import sys; sys.modules['rlx_swift._native._declarations'] = None\n"
+    printed = python(without + STATUS, RLX_LIBRARY=str(path))
     expected = problem.format(path=path, abi=header.abi_version(rlx_h))
     assert printed.startswith(f"False None native library: {expected}build it with `python hatch_build.py`")
 
@@ -67,21 +71,23 @@ def test_native_raises_what_status_says_and_tries_again(
     assert printed == "True\nTrue True\n"
 
 
-def test_parsed_form_is_the_header(rlx_h: str, tmp_path: Path) -> None:
+def test_written_form_is_the_header(rlx_h: str, tmp_path: Path) -> None:
     text = header.declarations(rlx_h)
     header.write_module(text, tmp_path / "_declarations.py")
-    names: dict[str, object] = {}
-    exec((tmp_path / "_declarations.py").read_text(), names)
-    assert names["TEXT"] == text
-    parsed, written = header.parse(text), names["ffi"]
+    written = runpy.run_path(str(tmp_path / "_declarations.py"))
+    assert written["TEXT"] == text
+    read = cffi.FFI()
+    read.cdef(text)
     for struct in ("rlx_tensor", "rlx_feature", "rlx_session_options", "rlx_session_statistics"):
-        assert written.sizeof(struct) == parsed.sizeof(struct)  # type: ignore[attr-defined]
-    assert written.typeof("rlx_status").elements == parsed.typeof("rlx_status").elements  # type: ignore[attr-defined]
+        assert written["ffi"].sizeof(struct) == read.sizeof(struct)
+    assert written["ffi"].typeof("rlx_status").elements == read.typeof("rlx_status").elements
 
 
 def test_function_names_are_all_of_them(rlx_h: str) -> None:
     text = header.declarations(rlx_h)
-    parsed = (key.split() for key in header.parse(text)._parser._declarations)
+    ffi = cffi.FFI()
+    ffi.cdef(text)
+    parsed = (key.split() for key in ffi._parser._declarations)
     assert set(header.function_names(text)) == {name for kind, name in parsed if kind == "function"}
 
 
