@@ -1,0 +1,92 @@
+"""The folders' arrows: which room of the package may import which, and which outside modules, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "rlx_swift"
+
+# A room may import what its arrows reach, at any distance.
+ARROWS = {
+    "errors": set(),
+    "dtypes": {"errors"},
+    "ir": {"dtypes"},
+    "ops": {"ir"},
+    "interp": {"ir"},
+    "passes": {"ops"},
+    "precision": {"ops"},
+    "autodiff": {"ops", "interp"},
+    "optim": {"ops"},
+    "nn": {"ops"},
+    "lower": {"passes"},
+    "lift": {"lower"},
+    "lora": {"lower"},
+    "_native": {"errors"},
+    "session": {"autodiff", "optim", "nn", "precision", "lower", "lift", "lora", "interp", "_native"},
+    "interop": {"session"},
+    "testing": {"interop"},
+    "cli": {"interop"},
+}
+OUTSIDE = {
+    "_native": {"cffi"},
+    "session": {"tqdm"},
+    "interop": {"coremltools", "torch"},
+    "testing": {"hypothesis", "pytest"},
+    "cli": {"matplotlib", "sklearn"},
+}
+EVERYWHERE = {"numpy", "typing_extensions", *sys.stdlib_module_names}
+
+
+def room(path: Path) -> str:
+    """The folder or module directly under the package; "" for its own __init__."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Absolute names of the modules, or of the names in them, that a file imports anywhere."""
+    package = ["rlx_swift", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def reach(start: str) -> set[str]:
+    reached, todo = {start}, [start]
+    while todo:
+        new = ARROWS[todo.pop()] - reached
+        reached |= new
+        todo += new
+    return reached
+
+
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "_declarations.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_follow_the_arrows(path: Path) -> None:
+    here = room(path)
+    allowed = reach(here) if here else set(ARROWS) | {""}
+    for name in imports(path):
+        top, *rest = name.split(".")
+        if top == "rlx_swift":
+            assert rest and rest[0] in allowed, f"{here or 'rlx_swift'} may not import {name}"
+        else:
+            assert top in EVERYWHERE | OUTSIDE.get(here, set()), f"{here or 'rlx_swift'} may not import {name}"
+
+
+def test_arrows_make_no_circle() -> None:
+    assert not [start for start in ARROWS if any(start in reach(next_room) for next_room in ARROWS[start])]
+
+
+def test_every_room_has_its_arrows() -> None:
+    assert {room(path) for path in FILES} - {""} <= set(ARROWS)
