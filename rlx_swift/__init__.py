@@ -1,12 +1,13 @@
 """Training for Core ML from Python, also on systems without Core ML."""
 
-from . import ops, optim
+from . import nn, ops, optim
 from .autodiff.check import check_grads
 from .autodiff.forward import hvp, jvp
 from .autodiff.reverse import grad, grad_with_loss, vjp
 from .dtypes import bool_, f16, f32, i32
 from .dtypes import bool_ as bool
 from .errors import RlxError
+from .interop.validate import validate
 from .interp import evaluate
 from .ir.graph import Graph
 from .ir.op import OpKind
@@ -60,10 +61,12 @@ __all__ = [
     "inference",
     "jvp",
     "load_model",
+    "nn",
     "ops",
     "optim",
     "param_spec",
     "spec",
     "trace",
+    "validate",
     "vjp",
 ]

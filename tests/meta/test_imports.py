@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "rlx_swift"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "rlx_swift"
 
-# A room may import what its arrows reach, at any distance.
-ARROWS = {
-    "errors": set(),
-    "dtypes": {"errors"},
-    "ir": {"dtypes"},
-    "ops": {"ir"},
-    "interp": {"ir"},
-    "passes": {"ops"},
-    "precision": {"ops"},
-    "autodiff": {"ops", "interp"},
-    "optim": {"ops"},
-    "nn": {"ops"},
-    "lower": {"passes"},
-    "lift": {"lower"},
-    "lora": {"lower"},
-    "_native": {"errors"},
-    "session": {"autodiff", "optim", "nn", "precision", "lower", "lift", "lora", "interp", "_native"},
-    "interop": {"session"},
-    "testing": {"interop"},
-    "cli": {"interop"},
-}
+
+def arrows(language: str) -> dict[str, set[str]]:
+    """The arrows of docs/architecture.md: what each room may import, besides what those may import in turn."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    rows = (line.split("->") for line in block.splitlines())
+    return {room.strip(): {target.strip() for target in targets.split(",") if target.strip()} for room, targets in rows}
+
+
+ARROWS = arrows("arrows")
 OUTSIDE = {
     "_native": {"cffi"},
     "session": {"tqdm"},
     "interop": {"coremltools", "torch"},
     "testing": {"hypothesis", "pytest"},
-    "cli": {"matplotlib", "sklearn"},
+    "demo": {"matplotlib", "sklearn"},
 }
 EVERYWHERE = {"numpy", "typing_extensions", *sys.stdlib_module_names}
 
@@ -86,6 +77,15 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 def test_arrows_make_no_circle() -> None:
     assert not [start for start in ARROWS if any(start in reach(next_room) for next_room in ARROWS[start])]
+
+
+@pytest.mark.parametrize(("target", "allowed"), arrows("swift-arrows").items())
+def test_swift_imports_follow_the_arrows(target: str, allowed: set[str]) -> None:
+    files = [path for path in (ROOT / "Sources" / target).rglob("*") if path.suffix in {".swift", ".c", ".h"}]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    ours = {path.name for path in (ROOT / "Sources").iterdir()}
+    imported = set(re.findall(r"^(?:package |public |internal |@\w+ )*import (?:\w+ )?(\w+)", text, re.MULTILINE))
+    assert imported & ours <= allowed | {target}
 
 
 def test_every_room_has_its_arrows() -> None:
