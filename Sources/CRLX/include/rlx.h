@@ -71,7 +71,7 @@ typedef enum rlx_units {
     RLX_UNITS_CPU_AND_NE = 3
 } rlx_units;
 
-typedef enum rlx_feature_kind { RLX_FEATURE_INPUT = 0, RLX_FEATURE_OUTPUT = 1 } rlx_feature_kind;
+typedef enum rlx_feature_kind { RLX_FEATURE_KIND_INPUT = 0, RLX_FEATURE_KIND_OUTPUT = 1 } rlx_feature_kind;
 
 typedef struct rlx_error rlx_error;
 typedef struct rlx_program rlx_program; /* a loaded package; immutable */
