@@ -245,18 +245,19 @@ def _side_faults(
     for feature in features:
         type = types.get(feature.name)
         if type is not None and not _same(feature, type):
-            yield f"{function}: feature {feature.name}", f"described as {feature.dtype}{feature.shape}, the value is {type}"
+            place = f"{function}: feature {feature.name}"
+            yield place, f"described as {feature.dtype}{feature.shape}, the value is {type}"
 
 
 def _same(feature: Feature, type: ValueType) -> bool:
     if feature.kind not in ("array", "state"):  # images and classes have types of their own in the program
         return True
     array = type.array if isinstance(type, StateOf) else type
-    if not isinstance(array, Array) or array.dtype != feature.dtype or isinstance(type, StateOf) != (feature.kind == "state"):
+    kind = "state" if isinstance(type, StateOf) else "array"
+    if not isinstance(array, Array) or (array.dtype, kind) != (feature.dtype, feature.kind):
         return False
-    if None in array.shape:
-        return True
-    return feature.shape in (array.shape, array.shape or (1,))
+    # A value of rank 0 may be described as one element.
+    return None in array.shape or feature.shape in (array.shape, array.shape or (1,))
 
 
 @_rule(f"values have rank {MAX_RANK} at most and sizes of 1 at least")

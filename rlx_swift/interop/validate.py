@@ -55,8 +55,8 @@ def _ask_coremltools(package: Opened) -> Judge:
     if importlib.util.find_spec("coremltools") is None:
         return Judge("coremltools", False, "it is not installed: pip install coremltools")
     with _quiet():
-        import coremltools  # type: ignore[import-untyped]
-        from coremltools.converters.mil.frontend.milproto import load  # type: ignore[import-untyped]
+        import coremltools
+        from coremltools.converters.mil.frontend.milproto import load
 
         spec: Any = coremltools.proto.Model_pb2.Model()
         spec.ParseFromString(package.data)

@@ -29,7 +29,7 @@ from .program import (
     Value,
     ValueType,
 )
-from .wire import integer, key, message, packed, text, varint
+from .wire import integer, message, packed, text
 
 T = TypeVar("T")
 _BYTES_DTYPES = frozenset(DTYPES) - {"bool", "string", "fp32", "fp64", "int16", "int32", "int64", "uint16", "uint64"}
@@ -48,9 +48,8 @@ def _description(model: Model) -> bytes:
     if list(model.interfaces) == ["main"]:
         features = _interface(model.interfaces["main"], (1, 10, 13))
     else:
-        features = b"".join(
-            message(20, text(1, name) + _interface(interface, (2, 3, 6))) for name, interface in model.interfaces.items()
-        ) + text(21, model.default_function)
+        functions = [text(1, name) + _interface(each, (2, 3, 6)) for name, each in model.interfaces.items()]
+        features = b"".join([message(20, function) for function in functions]) + text(21, model.default_function)
     metadata = _metadata(model.metadata)
     return features + (message(100, metadata) if metadata else b"")
 
@@ -190,4 +189,4 @@ def _tensor(dtype: str, data: object) -> bytes:
 
 
 def _nonempty(payload: bytes) -> bytes:
-    return key(1, 2) + varint(len(payload)) + payload if payload else b""
+    return message(1, payload) if payload else b""

@@ -15,32 +15,26 @@ from ..ir.op import Mil
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType
 from ..passes.decompose import decompose
-from .blobs import HEADER, next_offset
+from .constants import Constants, is_small
 from .names import Names
 from .opset import Signature, first_opset, signatures
 from .program import (
     OPSETS,
-    Array,
     Binding,
     Block,
     Feature,
     Function,
     Interface,
-    Literal,
     Model,
     Named,
     Operation,
-    Stored,
     Value,
 )
 
 TARGET = "CoreML7"  # the first opset in which conv and conv_transpose take weights made at run time
 MAX_RANK = 5
-_SPELLING = {"f32": "fp32", "f16": "fp16", "i32": "int32", "bool": "bool"}
 _FIRST_WITHOUT_INPUTS = 9  # the specification version from which a function may have no input
 _FIRST_NAMED_FUNCTION = 9
-_FIRST_STORED_INTEGERS = 9
-_INLINE_ELEMENTS = 9  # constants of more elements are ops of their own, floats among them in the weight file
 
 
 @dataclass(frozen=True)
@@ -101,13 +95,9 @@ class _Lowering:
         self._graph, self._baked, self._name, self._target, self._portable = graph, baked, name, target, portable
         self._version = OPSETS[target]
         self._signatures = signatures(int(target.removeprefix("CoreML")))
-        self._names = Names()
+        self._names, self._constants = Names(), Constants(self._version)
         self._operands: dict[int, Binding] = {}  # by tensor identity
-        self._literals: dict[tuple[object, ...], Literal] = {}
-        self._arrays: dict[tuple[str, tuple[int, ...]], Array] = {}
         self._operations: list[Operation] = []
-        self._weights: list[np.ndarray] = []
-        self._offset = HEADER
         self._types: dict[str, TensorType] = {}
         self._nodes = graph.live_nodes()
 
@@ -144,13 +134,13 @@ class _Lowering:
                 f"graph {self._graph.name!r}", f"no input reaches its outputs, and {self._target} needs one",
                 'give target="CoreML8"',
             )
-        arrays = {name: self._array(boundary_type(self._types[name])) for name in (*ins, *outs)}
-        inputs, outputs = ([Feature(n, "array", arrays[n].dtype, arrays[n].shape) for n in names] for names in (ins, outs))  # type: ignore[arg-type]
+        arrays = {name: self._constants.array(boundary_type(self._types[name])) for name in (*ins, *outs)}
+        inputs, outputs = ([self._description(name) for name in names] for names in (ins, outs))
         body = Block([], self._operations, outs)
         function = Function([(name, arrays[name]) for name in ins], self._target, {self._target: body})
         return Model(
             self._version, {self._name: function}, {self._name: Interface(inputs, outputs)}, self._name,
-            weights=self._weights,
+            weights=self._constants.weights,
         )
 
     def _check_baked(self) -> None:
@@ -166,15 +156,20 @@ class _Lowering:
         self._types[name] = tensor.type
         return name
 
+    def _description(self, feature: str) -> Feature:
+        type = boundary_type(self._types[feature])
+        array = self._constants.array(type)
+        return Feature(feature, "array", array.dtype, type.shape)
+
     def _enter(self, feature: str, tensor: Tensor) -> None:
         """The value that stands for a fed leaf inside the program."""
         binding: Binding = feature
         type = boundary_type(tensor.type)
         if tensor.dtype is bool_:
             type = type.with_dtype(bool_)
-            binding = self._emit("cast", {"x": binding, "dtype": self._literal("bool", f32)}, type)
+            binding = self._emit("cast", {"x": binding, "dtype": self._constants.literal("bool", f32)}, type)
         if not tensor.shape:
-            binding = self._emit("squeeze", {"x": binding, "axes": self._literal((0,), f32)}, tensor.type)
+            binding = self._emit("squeeze", {"x": binding, "axes": self._constants.literal((0,), f32)}, tensor.type)
         self._operands[id(tensor)] = binding
 
     def _leave(self, feature: str, tensor: Tensor, direct: Mapping[int, str]) -> None:
@@ -185,16 +180,16 @@ class _Lowering:
         if tensor.dtype is bool_:
             last = {"name": feature} if tensor.shape else {}
             inside = TensorType(tensor.shape, i32)
-            binding = self._emit("cast", {"x": binding, "dtype": self._literal("int32", f32)}, inside, **last)
+            binding = self._emit("cast", {"x": binding, "dtype": self._constants.literal("int32", f32)}, inside, **last)
         if not tensor.shape:
-            self._emit("expand_dims", {"x": binding, "axes": self._literal((0,), f32)}, type, name=feature)
+            self._emit("expand_dims", {"x": binding, "axes": self._constants.literal((0,), f32)}, type, name=feature)
         elif tensor.dtype is not bool_:
             self._emit("identity", {"x": binding}, type, name=feature)
 
     def _emit(self, op: str, inputs: dict[str, Binding], type: TensorType, name: str = "") -> str:
         name = name or self._names.numbered(op)
         bindings = {parameter: [binding] for parameter, binding in inputs.items()}
-        self._operations.append(Operation(op, bindings, [(name, self._array(type))]))
+        self._operations.append(Operation(op, bindings, [(name, self._constants.array(type))]))
         return name
 
     # Nodes
@@ -213,17 +208,17 @@ class _Lowering:
         dtype = ins[0].dtype if ins else outs[0].dtype
         if record.params:
             for name, value in record.params(node.attrs, ins, outs).items():
-                inputs[name] = [self._literal(value, dtype)]
+                inputs[name] = [self._constants.literal(value, dtype)]
         self._complete(node, inputs, signature, dtype)
         results: list[Named] = []
         for tensor in node.outputs:
             self._check(node.op.name, tensor.type)
             name = direct.get(id(tensor)) or self._names.numbered(record.op)
             self._operands[id(tensor)] = name
-            results.append((name, self._array(tensor.type)))
+            results.append((name, self._constants.array(tensor.type)))
         operation = Operation(record.op, inputs, results)
         if node.scope:
-            operation.attributes["name"] = self._literal(node.scope, dtype)
+            operation.attributes["name"] = self._constants.literal(node.scope, dtype)
         self._operations.append(operation)
 
     def _missing(self, node: Node, op: str) -> Signature:
@@ -235,7 +230,7 @@ class _Lowering:
         """Writes the defaults out, since Core ML knows none; refuses what the op does not have or lacks."""
         for name, value in signature.defaults:
             if name not in inputs:
-                inputs[name] = [self._literal(value, dtype)]
+                inputs[name] = [self._constants.literal(value, dtype)]
         if not signature.required <= inputs.keys() <= signature.known:
             unknown = sorted(inputs.keys() - signature.known)
             absent = sorted(signature.required - inputs.keys())
@@ -257,11 +252,14 @@ class _Lowering:
             assert isinstance(leaf, Leaf)
             value = leaf.value if leaf.kind is LeafKind.CONSTANT else self._baked_value(leaf, tensor)
             self._check("constant", tensor.type)
-            binding = self._constant(value, tensor.type)
-            self._operands[id(tensor)] = binding
-        if named and not isinstance(binding, str):
-            binding = self._const_op(binding, tensor.type)
-        return binding
+            constant = self._constants.of(value, tensor.type)
+            binding = self._operands[id(tensor)] = constant if is_small(tensor.type) else self._const_op(constant)
+        return binding if isinstance(binding, str) or not named else self._const_op(binding)
+
+    def _const_op(self, value: Value) -> str:
+        name = self._names.numbered("const")
+        self._operations.append(Operation("const", {}, [(name, value.type)], {"val": value}))
+        return name
 
     def _baked_value(self, leaf: Leaf, tensor: Tensor) -> np.ndarray:
         subject = f"{leaf.kind.value} {leaf.name!r}"
@@ -269,42 +267,6 @@ class _Lowering:
         if value.shape != tensor.shape:
             raise ShapeError(subject, f"expected a value of shape {tensor.shape}, got {value.shape}")
         return value
-
-    def _constant(self, value: np.ndarray, type: TensorType) -> Binding:
-        """A small constant as a literal. f16 arrays are never literals: real Core ML was seen to abort on them."""
-        stored = type.dtype.is_float or (type.dtype is i32 and self._version >= _FIRST_STORED_INTEGERS)
-        if type.size > _INLINE_ELEMENTS or (type.dtype is dtypes.f16 and type.size > 1):
-            return self._const_op(self._stored(value, type) if stored else self._inline(value, type), type)
-        return self._inline(value, type)
-
-    def _const_op(self, value: Value, type: TensorType) -> str:
-        name = self._names.numbered("const")
-        self._operations.append(Operation("const", {}, [(name, self._array(type))], {"val": value}))
-        return name
-
-    def _stored(self, value: np.ndarray, type: TensorType) -> Stored:
-        offset = self._offset
-        self._weights.append(value)
-        self._offset = next_offset(offset, value.nbytes)
-        return Stored(self._array(type), offset)
-
-    def _inline(self, value: np.ndarray, type: TensorType) -> Literal:
-        return Literal(self._array(type), value.astype(value.dtype.newbyteorder("<"), order="C", copy=False).tobytes())
-
-    def _array(self, type: TensorType) -> Array:
-        key = (type.dtype.name, type.shape)
-        found = self._arrays.get(key)
-        if found is None:
-            found = self._arrays[key] = Array(_SPELLING[type.dtype.name], type.shape)
-        return found
-
-    def _literal(self, value: object, dtype: DType) -> Literal:
-        """A parameter's value: floats take `dtype` where it is a float, else f32; ints are i32."""
-        key = (type(value), value, type(value[0]) if isinstance(value, tuple) and value else None, dtype.name)
-        found = self._literals.get(key)
-        if found is None or isinstance(value, (float, np.generic)):  # 0.0 and -0.0 are equal but not the same
-            found = self._literals[key] = _literal(value, dtype)
-        return found
 
 
 def _made_here(results: list[tuple[str, Tensor]]) -> dict[int, str]:
@@ -314,16 +276,3 @@ def _made_here(results: list[tuple[str, Tensor]]) -> dict[int, str]:
         if isinstance(tensor.producer, Node) and tensor.shape and tensor.dtype is not bool_:
             direct.setdefault(id(tensor), feature)
     return direct
-
-
-def _literal(value: object, dtype: DType) -> Literal:
-    if isinstance(value, DType):
-        value = _SPELLING[value.name]
-    if isinstance(value, str):
-        return Literal(Array("string", ()), (value,))
-    if isinstance(value, float):
-        value = (dtype if dtype.is_float else f32).numpy.type(value)
-    array = np.empty(0, np.int32) if isinstance(value, tuple) and not value else np.asarray(value)
-    kind = dtypes.of_numpy(array.dtype, "parameter")
-    host = dtypes.to_host(array, kind, "parameter").astype(kind.numpy.newbyteorder("<"))
-    return Literal(Array(_SPELLING[kind.name], array.shape), host.tobytes())

@@ -7,7 +7,7 @@ import zlib
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words of MIL's own text form, and `state`, which coremltools renames too.
-_WORDS = """any block bool const dict false func list main program state string tensor true tuple
+_WORDS = """any bool dict false func list program state string tensor true tuple
 bf16 fp16 fp32 fp64 int4 int8 int16 int32 int64 uint1 uint2 uint3 uint4 uint6 uint8 uint16 uint32 uint64"""
 RESERVED = frozenset(_WORDS.split())
 

@@ -1,9 +1,9 @@
 """The operations of MIL and their parameters, opset by opset: one table. Knows nothing of graphs or files.
 
-A line is `op parameters`; `@n` behind an op or parameter is the opset CoreML<n> that brought it (5 if not
-given), a line `op@n` replaces the op's earlier lines from that opset on. `name` must be given, `name=value`
-too, since Core ML knows no default where the file names none: `value` is what coremltools gives it.
-`name?` may be left out, and `name?=value` is one of these that we always write.
+A line is `op parameters`, and an indented line goes on with the one above. `@n` behind an op or parameter is
+the opset CoreML<n> that brought it (5 if not given); a line `op@n` replaces the op's earlier line from that
+opset on. `name` must be given, and `name=value` too, since Core ML knows no defaults: `value` is what
+coremltools gives it. `name?` may be left out, and `name?=value` is one of these that we always write.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import cache
 _FIRST = 5
 _UNARY = """abs acos asin atan atanh ceil cos cosh erf exp exp2 floor identity logical_not non_zero relu relu6 round
 shape sigmoid sign silu sin sinh softplus softsign sqrt square tan tanh"""
-_BINARY = """add equal floor_div greater greater_equal less less_equal logical_and logical_or logical_xor maximum minimum
-mod mul not_equal pow real_div sub"""
+_BINARY = """add equal floor_div greater greater_equal less less_equal logical_and logical_or logical_xor maximum
+minimum mod mul not_equal pow real_div sub"""
 _REDUCTIONS = """reduce_l1_norm reduce_l2_norm reduce_log_sum reduce_log_sum_exp reduce_max reduce_mean reduce_min
 reduce_prod reduce_sum reduce_sum_square"""
 _REST = """
@@ -44,7 +44,8 @@ linear x weight bias?
 einsum values equation
 scaled_dot_product_attention@8 query key value attn_mask?
 conv x weight bias? strides pad_type='valid' pad dilations groups=1
-conv_quantized x weight bias? quantization_type nbits quant_scale quant_bias strides pad_type='valid' pad dilations groups=1
+conv_quantized x weight bias? quantization_type nbits quant_scale quant_bias strides pad_type='valid' pad dilations
+    groups=1
 conv_transpose x weight bias? pad output_shape? pad_type='valid' strides dilations groups=1
 max_pool x kernel_sizes strides pad_type pad ceil_mode=False
 l2_pool x kernel_sizes strides pad_type pad ceil_mode=False
@@ -112,12 +113,17 @@ resize_bilinear x target_size_height=1 target_size_width=1 sampling_mode='DEFAUL
 resize_nearest_neighbor x target_size_height target_size_width
 resize@7 x shape resized_dims interpolation_mode='LINEAR' sampling_mode='DEFAULT'
 crop x crop_height crop_width
-crop_resize x roi target_height target_width normalized_coordinates spatial_scale box_coordinate_mode sampling_mode pad_value@6
-crop_resize@7 x boxes box_indices? target_height target_width normalized_coordinates spatial_scale box_coordinate_mode sampling_mode pad_value
+crop_resize x roi target_height target_width normalized_coordinates spatial_scale box_coordinate_mode sampling_mode
+    pad_value@6
+crop_resize@7 x boxes box_indices? target_height target_width normalized_coordinates spatial_scale
+    box_coordinate_mode sampling_mode pad_value
 resample x coordinates sampling_mode padding_mode padding_value coordinates_mode align_corners
-affine x transform_matrix output_height output_width sampling_mode padding_mode padding_value coordinates_mode align_corners
-lstm x initial_h initial_c weight_ih weight_hh bias? peephole? weight_ih_back? weight_hh_back? bias_back? peephole_back? direction output_sequence recurrent_activation cell_activation activation clip?
-gru x initial_h weight_ih weight_hh bias? direction output_sequence recurrent_activation activation reset_after@8? input_bias@8?
+affine x transform_matrix output_height output_width sampling_mode padding_mode padding_value coordinates_mode
+    align_corners
+lstm x initial_h initial_c weight_ih weight_hh bias? peephole? weight_ih_back? weight_hh_back? bias_back?
+    peephole_back? direction output_sequence recurrent_activation cell_activation activation clip?
+gru x initial_h weight_ih weight_hh bias? direction output_sequence recurrent_activation activation reset_after@8?
+    input_bias@8?
 rnn x initial_h weight_ih weight_hh bias? direction output_sequence activation
 random_bernoulli shape prob seed
 random_categorical x mode size seed
@@ -137,6 +143,8 @@ constexpr_sparse_blockwise_shift_scale@8 data_mask nonzero_data scale offset?
 """
 
 
+
+
 @dataclass(frozen=True)
 class Signature:
     """The parameters of one op in one opset: which must be given, which may be, and values for those left out."""
@@ -149,8 +157,9 @@ class Signature:
 @cache
 def signatures(opset: int) -> dict[str, Signature]:
     """Every op of the opset CoreML<opset>."""
-    lines = [f"{op} x" for op in _UNARY.split()] + [f"{op} x y" for op in _BINARY.split()]
-    lines += [f"{op} x axes? keep_dims=False" for op in _REDUCTIONS.split()] + _REST.strip().splitlines()
+    lines = _REST.replace("\n    ", " ").strip().splitlines()
+    lines += [f"{op} x" for op in _UNARY.split()] + [f"{op} x y" for op in _BINARY.split()]
+    lines += [f"{op} x axes? keep_dims=False" for op in _REDUCTIONS.split()]
     table = {}
     for line in lines:
         head, *parameters = line.split()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 from ..errors import PackageError
 
@@ -24,19 +23,18 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
-@cache
-def key(field: int, kind: int) -> bytes:
-    return varint(field << 3 | kind)
+_DELIMITED_KEYS = [varint(field << 3 | DELIMITED) for field in range(1024)]
 
 
 def integer(field: int, number: int) -> bytes:
     """A numeric field; nothing for 0, which a missing field means."""
-    return key(field, VARINT) + varint(number) if number else b""
+    return varint(field << 3 | VARINT) + varint(number) if number else b""
 
 
 def message(field: int, payload: bytes) -> bytes:
     """A message or bytes field, written also when empty: presence may carry the meaning."""
-    return key(field, DELIMITED) + varint(len(payload)) + payload
+    size = len(payload)
+    return _DELIMITED_KEYS[field] + (_SMALL[size] if size < 128 else varint(size)) + payload
 
 
 def text(field: int, string: str) -> bytes:

@@ -21,7 +21,7 @@ def decompose(graph: Graph) -> Graph:
     What came from one op carries the scope `<op>#<n>`, n counting such ops in the graph, unless the op
     had a scope already.
     """
-    if not any(isinstance(node.op.lower, Decompose) for node in graph.live_nodes()):
+    if not any(isinstance(node.op.lower, Decompose) for node in graph.nodes):
         return graph
     numbers = count(_first_free_number(graph))
 
