@@ -62,7 +62,7 @@ def _interface(interface: Interface, numbers: tuple[int, int, int]) -> bytes:
 def _feature(feature: Feature) -> bytes:
     if feature.kind not in ("array", "state") or feature.flexible:
         raise ValueError(f"feature {feature.name!r}: only arrays and states of fixed shape are written")
-    array = message(1, packed(feature.shape)) + integer(2, FEATURE_DTYPES[feature.dtype])
+    array = _nonempty(packed(feature.shape)) + integer(2, FEATURE_DTYPES[feature.dtype])
     kind = message(5, array) if feature.kind == "array" else message(8, message(1, array))
     return text(1, feature.name) + message(3, kind)
 
