@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from programs import features, judged, makers, operations
 
 import rlx_swift as rlx
 from rlx_swift import dtypes
@@ -13,6 +12,7 @@ from rlx_swift.ir.types import TensorType
 from rlx_swift.lower.mil import boundary_type, lower
 from rlx_swift.lower.names import IDENTIFIER, RESERVED
 from rlx_swift.lower.program import Array
+from tests.programs import features, judged, makers, operations
 
 
 def test_a_scalar_input_travels_as_one_element() -> None:

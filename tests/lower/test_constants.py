@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from programs import judged, makers, operations
 
 import rlx_swift as rlx
 from rlx_swift import dtypes
@@ -13,6 +12,7 @@ from rlx_swift.lower.blobs import read_record
 from rlx_swift.lower.mil import lower
 from rlx_swift.lower.package import opened, to_bytes
 from rlx_swift.lower.program import Array, Literal, Stored
+from tests.programs import judged, makers, operations
 
 
 def bound(value: object, dtype: dtypes.DType = dtypes.f32, shape: tuple[int, ...] = (), **options: object):

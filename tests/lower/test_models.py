@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from programs import judged, operations
 
 import rlx_swift as rlx
 from rlx_swift import ops
@@ -14,6 +13,7 @@ from rlx_swift.autodiff.reverse import grad_with_loss
 from rlx_swift.ir.graph import Graph
 from rlx_swift.lower.mil import lower
 from rlx_swift.lower.package import to_bytes
+from tests.programs import judged, operations
 
 i32 = rlx.dtypes.i32
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from programs import judged, operations
 
 import rlx_swift as rlx
 from rlx_swift.errors import LoweringError
@@ -16,6 +15,7 @@ from rlx_swift.lower.opset import signatures
 from rlx_swift.lower.package import to_bytes
 from rlx_swift.lower.program import Array
 from rlx_swift.passes.decompose import decompose
+from tests.programs import judged, operations
 
 CASES = [pytest.param(op, case, id=f"{op.name}-{i}") for op in registry().values() for i, case in enumerate(op.cases)]
 SPELLED = {"f32": "fp32", "f16": "fp16", "i32": "int32", "bool": "bool"}
