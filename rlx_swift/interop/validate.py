@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import io
 import logging
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..errors import PackageError, ValidationError
 from ..lower.mil import Lowered
@@ -54,19 +57,39 @@ def validate(subject: str | os.PathLike[str] | Lowered) -> Report:
 def _ask_coremltools(package: Opened) -> Judge:
     if importlib.util.find_spec("coremltools") is None:
         return Judge("coremltools", False, "it is not installed: pip install coremltools")
+    try:
+        load_with_coremltools(package)
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise ValidationError("program", f"coremltools refuses it: {problem}") from error
+    return Judge("coremltools", True, f"version {importlib.metadata.version('coremltools')}")
+
+
+def load_with_coremltools(package: Opened) -> Any:
+    """coremltools' own Program, types inferred and constants folded; raises whatever it raises."""
     with _quiet():
-        import coremltools
+        from coremltools import proto
         from coremltools.converters.mil.frontend.milproto import load
 
-        spec: Any = coremltools.proto.Model_pb2.Model()
-        spec.ParseFromString(package.data)
-        with _weight_directory(package) as directory:
-            try:
-                load.load(spec, spec.specificationVersion, directory)
-            except Exception as error:
-                problem = f"{type(error).__name__}: {error}"
-                raise ValidationError("program", f"coremltools refuses it: {problem}") from error
-    return Judge("coremltools", True, f"version {coremltools.__version__}")
+        spec: Any = proto.Model_pb2.Model.FromString(package.data)
+        with _weight_directory(package) as directory, _plain_bools(load):
+            return load.load(spec, spec.specificationVersion, directory)
+
+
+@contextlib.contextmanager
+def _plain_bools(load: Any) -> Iterator[None]:
+    """Makes its loader give bools of Python: NumPy's reductions, by which it folds, take no numpy.bool."""
+    original = load._load_value
+
+    def value(*arguments: Any) -> Any:
+        result = original(*arguments)
+        return bool(result) if isinstance(result, np.bool_) else result
+
+    load._load_value = value
+    try:
+        yield
+    finally:
+        load._load_value = original
 
 
 @contextlib.contextmanager
