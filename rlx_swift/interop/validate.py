@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
-import importlib.util
 import io
 import logging
 import os
@@ -55,25 +53,32 @@ def validate(subject: str | os.PathLike[str] | Lowered) -> Report:
 
 
 def _ask_coremltools(package: Opened) -> Judge:
-    if importlib.util.find_spec("coremltools") is None:
-        return Judge("coremltools", False, "it is not installed: pip install coremltools")
+    try:
+        version = _coremltools().__version__
+    except ImportError as error:
+        return Judge("coremltools", False, f"{error}; pip install coremltools")
     try:
         load_with_coremltools(package)
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
         raise ValidationError("program", f"coremltools refuses it: {problem}") from error
-    return Judge("coremltools", True, f"version {importlib.metadata.version('coremltools')}")
+    return Judge("coremltools", True, f"version {version}")
+
+
+def _coremltools() -> Any:
+    with _quiet():
+        import coremltools
+
+    return coremltools
 
 
 def load_with_coremltools(package: Opened) -> Any:
     """coremltools' own Program, types inferred and constants folded; raises whatever it raises."""
-    with _quiet():
-        from coremltools import proto
-        from coremltools.converters.mil.frontend.milproto import load
+    spec: Any = _coremltools().proto.Model_pb2.Model.FromString(package.data)
+    from coremltools.converters.mil.frontend.milproto import load
 
-        spec: Any = proto.Model_pb2.Model.FromString(package.data)
-        with _weight_directory(package) as directory, _plain_bools(load):
-            return load.load(spec, spec.specificationVersion, directory)
+    with _quiet(), _weight_directory(package) as directory, _plain_bools(load):
+        return load.load(spec, spec.specificationVersion, directory)
 
 
 @contextlib.contextmanager
