@@ -53,13 +53,21 @@ def of_numpy(dtype: np.dtype, subject: str) -> DType:
     raise DTypeError(subject, f"expected numbers or bools, got an array of {dtype}")
 
 
+def as_array(value: object, subject: str) -> np.ndarray:
+    """`value` as an array; raises DTypeError for nested lists of uneven lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise DTypeError(subject, f"expected something that NumPy can view as an array ({error})") from None
+
+
 def to_host(value: object, dtype: DType, subject: str) -> np.ndarray:
     """`value` as an array of `dtype`, converting only where no meaning is lost.
 
     Floats convert to floats; integers and bools to i32 (range-checked) and to floats where exact.
     Raises DTypeError for floats into i32, complex, object and text.
     """
-    array = np.asarray(value)
+    array = as_array(value, subject)
     target, kind = dtype.numpy, array.dtype.kind
     if array.dtype == target:
         return array

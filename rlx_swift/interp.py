@@ -33,12 +33,13 @@ def run(graph: Graph, feeds: Mapping[str, Any], dtype: Any = None) -> tuple[dict
     if mode is not None and mode.kind != "f":
         raise DTypeError("evaluate", f"expected a float dtype such as numpy.float64, got {mode}")
     values: dict[int, np.ndarray] = {}
-    for name, tensor in graph.leaves().items():
-        values[id(tensor)] = _as(leaf_value(tensor, feeds, mode), tensor.dtype, mode)
+    leaves = graph.leaves()
     for name in feeds:
-        if name not in graph.leaves():
+        if name not in leaves:
             raise FeedError(f"feed {name!r}", f"graph {graph.name!r} has no input, param or buffer of that name",
-                            f"it has {', '.join(graph.leaves()) or 'none'}")
+                            f"it has {', '.join(leaves) or 'none'}")
+    for tensor in leaves.values():
+        values[id(tensor)] = _as(leaf_value(tensor, feeds, mode), tensor.dtype, mode)
     for tensor in graph.constants:
         values[id(tensor)] = _as(tensor.producer.value, tensor.dtype, mode)  # type: ignore[union-attr]
     with np.errstate(all="ignore"):
@@ -73,7 +74,7 @@ def leaf_value(tensor: Tensor, feeds: Mapping[str, Any], mode: np.dtype | None =
     assert isinstance(leaf, Leaf) and name is not None
     subject = f"{leaf.kind.value} {name!r}"
     if name in feeds:
-        given = np.asarray(feeds[name])
+        given = dtypes.as_array(feeds[name], subject)
         whole = given.dtype == mode and tensor.dtype.is_float
         value = given if whole else dtypes.to_host(given, tensor.dtype, subject)
     elif leaf.value is not None and not callable(leaf.value):

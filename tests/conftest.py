@@ -1,4 +1,6 @@
-"""What every test shares: the marker `native`, which skips without the native library or fails where it must be."""
+"""What every test shares: the marker `native`, which skips without the native library or fails where it must be,
+and hypothesis profiles, of which HYPOTHESIS_PROFILE chooses one.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from rlx_swift._native import native_status
 
 ROOT = Path(__file__).resolve().parents[1]
+_SLOW_TO_DRAW = (HealthCheck.too_slow, HealthCheck.data_too_large)
+settings.register_profile("dev", max_examples=60, deadline=None, suppress_health_check=_SLOW_TO_DRAW)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.register_profile("nightly", settings.get_profile("dev"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
 _not_run: Counter[str] = Counter()
 
 

@@ -52,7 +52,7 @@ def hvp(graph: Graph, wrt: Wrt = None, loss: str | None = None) -> Graph:
 def _with_constant(graph: Graph, leaf: Tensor, value: float) -> Graph:
     """The graph with a constant in place of an input."""
     for node in graph.nodes:
-        if any([x is leaf for x in node.inputs]):
+        if any(x is leaf for x in node.inputs):
             constant = graph.constant(value, leaf.dtype)
             node.inputs = tuple(constant if x is leaf else x for x in node.inputs)
     return graph

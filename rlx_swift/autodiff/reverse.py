@@ -58,11 +58,11 @@ def vjp(graph: Graph, wrt: Wrt = None) -> Graph:
     """A graph with `grad_<name>` for each name of `wrt`, given cotangents `d_<output>` of every float output."""
     new = Copy(graph).graph
     targets = differentiable_leaves(new, wrt)
-    seeds = {
-        tensor: new.input(new.fresh_name(f"d_{name}"), tensor.shape, tensor.dtype)
-        for name, tensor in new.outputs.items()
-        if tensor.dtype.is_float
-    }
+    seeds: dict[Tensor, Tensor] = {}
+    for name, tensor in new.outputs.items():
+        if tensor.dtype.is_float:
+            seed = new.input(new.fresh_name(f"d_{name}"), tensor.shape, tensor.dtype)
+            seeds[tensor] = ops.add(seeds[tensor], seed) if tensor in seeds else seed
     gradients = backward(new, seeds, list(targets.values()))
     new.outputs = {}
     new.outputs = {new.fresh_name(f"grad_{leaf}"): g for leaf, g in zip(targets, gradients, strict=True)}
@@ -86,7 +86,8 @@ def differentiable_leaves(graph: Graph, wrt: Wrt) -> dict[str, Tensor]:
     """The leaves named by `wrt`; raises NameNotFoundError, or NotDifferentiableError for integers and bools."""
     names = list(graph.params) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
     if not names:
-        raise GraphError("wrt", f"graph {graph.name!r} has no params", "name the inputs to differentiate by")
+        raise GraphError("wrt", "expected at least one name" if wrt is not None else f"graph {graph.name!r} has no params",
+                         "name the inputs or params to differentiate by")
     leaves = {name: graph.leaf(name) for name in names}
     for name, tensor in leaves.items():
         if not tensor.dtype.is_float:

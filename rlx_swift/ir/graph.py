@@ -96,7 +96,7 @@ class Graph:
     def constant(self, value: object, dtype: DType | None = None) -> Tensor:
         """A value fixed in the graph. Equal scalars share one leaf."""
         subject = "constant"
-        array = np.asarray(value)
+        array = dtypes.as_array(value, subject)
         kind = dtype or dtypes.of_numpy(array.dtype, subject)
         host = np.array(dtypes.to_host(array, kind, subject), order="C")
         host.flags.writeable = False
@@ -119,7 +119,7 @@ class Graph:
         subject = f"{kind.value} {name!r}"
         if not isinstance(name, str) or not name:
             raise GraphError(f"{kind.value} name", f"expected a non-empty string, got {name!r}")
-        if name in self.leaves():
+        if self._is_leaf(name):
             raise GraphError(subject, "the name is taken by another input, param or buffer")
         if not isinstance(dtype, DType):
             raise DTypeError(subject, f"expected a dtype such as rlx.f32, got {dtype!r}")
@@ -129,6 +129,9 @@ class Graph:
     def leaves(self) -> dict[str, Tensor]:
         """All named leaves."""
         return {**self.inputs, **self.params, **self.buffers}
+
+    def _is_leaf(self, name: str) -> bool:
+        return name in self.inputs or name in self.params or name in self.buffers
 
     def leaf(self, name: str) -> Tensor:
         """The input, param or buffer of that name; raises NameNotFoundError."""
@@ -142,9 +145,8 @@ class Graph:
 
     def fresh_name(self, wanted: str) -> str:
         """`wanted`, or with `_1`, `_2`, ... where it is taken; recorded in `generated`."""
-        taken = {*self.leaves(), *self.outputs}
         name, n = wanted, 0
-        while name in taken:
+        while self._is_leaf(name) or name in self.outputs:
             n += 1
             name = f"{wanted}_{n}"
         self.generated[wanted] = name
@@ -169,8 +171,8 @@ class Graph:
         raise DTypeError("operand", f"expected a tensor, a number or an array, got {type(value).__name__}")
 
     def apply(self, op: Op[Any], inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Tensor, ...]:
-        """Appends one application of `op` and returns its results; raises what `op.infer` raises."""
-        types = op.infer(tuple([x.type for x in inputs]), attrs)
+        """Appends one application of `op` and returns its results; raises what `op.result_types` raises."""
+        types = op.result_types(tuple([x.type for x in inputs]), attrs)
         return self.append(op, inputs, attrs, types)
 
     def append(

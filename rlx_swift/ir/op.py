@@ -97,12 +97,18 @@ class Domain:
 
 @dataclass(frozen=True)
 class Case:
-    """A sample call: operand shapes and dtypes (f32 if not given) and attributes; `domains` per operand."""
+    """A sample call: operand shapes and dtypes (f32 if not given) and attributes; `domains` per operand.
+
+    `held` are positions of operands that the derivative rules take for constants. `prepare` makes drawn
+    operands consistent where an op expects more of them than types can say.
+    """
 
     shapes: tuple[Shape, ...]
     attrs: Attrs = field(default_factory=NoAttrs)
     dtypes: tuple[DType, ...] = ()
     domains: tuple[Domain, ...] = ()
+    held: tuple[int, ...] = ()
+    prepare: Callable[[list[np.ndarray]], list[np.ndarray]] | None = None
 
     def types(self) -> tuple[TensorType, ...]:
         dtypes = self.dtypes or (f32,) * len(self.shapes)
@@ -129,6 +135,7 @@ class Op(Generic[A]):
         kind: what precision policies choose by.
         domain, cases: for contract tests, docs and hypothesis strategies.
         index_bounds(types, attrs): for operands that are indices, the size that they must stay below.
+        arity: the number of operands, as the cases show it; None where they show several.
     """
 
     name: str
@@ -137,12 +144,13 @@ class Op(Generic[A]):
     infer: Callable[[tuple[TensorType, ...], A], tuple[TensorType, ...]]
     eval: Eval[A]
     vjp: Callable[[Any, Any, tuple[Tensor, ...], A], Sequence[Tensor | None]] | NotDifferentiable | Stopped
-    jvp: Callable[[Sequence[Any], Any, tuple[Tensor, ...], A], Any] | Forward | NotDifferentiable | Stopped
+    jvp: Callable[[Any, Any, tuple[Tensor, ...], A], Any] | Forward | NotDifferentiable | Stopped
     lower: Mil | Decompose
     kind: OpKind
     domain: Domain
     cases: tuple[Case, ...]
     index_bounds: Callable[[tuple[TensorType, ...], A], Mapping[int, int]] | None = None
+    arity: int | None = field(init=False)
 
     def __post_init__(self) -> None:
         if self.name in _REGISTRY:
@@ -151,7 +159,17 @@ class Op(Generic[A]):
             raise GraphError(f"op {self.name!r}", "declared without a sample case")
         if not (dataclasses.is_dataclass(self.attrs) and issubclass(self.attrs, Attrs)):
             raise GraphError(f"op {self.name!r}", "expected a dataclass of Attrs for its attributes")
+        counts = {len(case.shapes) for case in self.cases}
+        object.__setattr__(self, "arity", counts.pop() if len(counts) == 1 else None)
         _REGISTRY[self.name] = self
+
+    def result_types(self, types: tuple[TensorType, ...], attrs: A) -> tuple[TensorType, ...]:
+        """As `infer`, with the number of operands and the class of the attributes checked first."""
+        if self.arity is not None and len(types) != self.arity:
+            raise GraphError(f"op {self.name!r}", f"expected {self.arity} operands, got {len(types)}")
+        if type(attrs) is not self.attrs:
+            raise GraphError(f"op {self.name!r}", f"expected attributes {self.attrs.__name__}, got {attrs!r}")
+        return self.infer(types, attrs)
 
     def __repr__(self) -> str:
         return f"Op({self.name})"

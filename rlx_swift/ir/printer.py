@@ -16,8 +16,9 @@ class Namer:
     def __init__(self, graph: Graph) -> None:
         self._names: dict[int, str] = {}
         for i, tensor in enumerate(graph.constants):
-            value = tensor.producer.value  # type: ignore[union-attr]
-            self._names[id(tensor)] = repr(value.item()) if value.ndim == 0 else f"const_{i}"
+            value = getattr(tensor.producer, "value", None)  # a graph that is not whole is printed too
+            is_scalar = isinstance(value, np.ndarray) and value.ndim == 0
+            self._names[id(tensor)] = repr(value.item()) if is_scalar else f"const_{i}"  # type: ignore[union-attr]
         count = 0
         for node in graph.nodes:
             for tensor in node.outputs:
@@ -47,8 +48,8 @@ def print_graph(graph: Graph) -> str:
     for title, table in (("input", graph.inputs), ("param", graph.params), ("buffer", graph.buffers)):
         lines += [f"  {title} {name}: {tensor.type}" for name, tensor in table.items()]
     for tensor in graph.constants:
-        value = tensor.producer.value  # type: ignore[union-attr]
-        if value.ndim:
+        value = getattr(tensor.producer, "value", None)
+        if isinstance(value, np.ndarray) and value.ndim:
             text = np.array2string(value, threshold=6, edgeitems=2).replace("\n", "")
             lines.append(f"  {names(tensor)}: {tensor.type} = {text}")
     lines += ["  " + print_node(node, names) for node in graph.nodes]

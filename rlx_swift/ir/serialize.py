@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
+import math
+import types
+import typing
 from typing import Any
 
 import numpy as np
@@ -21,7 +25,8 @@ FORMAT = 1
 
 
 def to_json(graph: Graph) -> str:
-    """The graph as one JSON object. The same graph gives the same text."""
+    """The graph as one JSON object. The same graph gives the same text. Raises GraphError for a broken graph."""
+    graph.verify()
     numbers: dict[int, int] = {}
 
     def number(tensors: Any) -> None:
@@ -51,7 +56,7 @@ def to_json(graph: Graph) -> str:
         "outputs": {name: numbers[id(t)] for name, t in graph.outputs.items()},
         "assigns": {name: numbers[id(t)] for name, t in graph.assigns.items()},
         "generated": graph.generated,
-    })
+    }, allow_nan=False)
 
 
 def from_json(text: str) -> Graph:
@@ -63,13 +68,15 @@ def from_json(text: str) -> Graph:
         graph = _build(data)
     except RlxError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise GraphError("graph JSON", f"not a graph that to_json wrote ({type(error).__name__}: {error})") from error
     graph.verify()
     return graph
 
 
 def _build(data: Any) -> Graph:
+    if not isinstance(data["name"], str):
+        raise GraphError("graph JSON", f"expected a string as the graph's name, got {data['name']!r}")
     graph = Graph(data["name"])
     tensors: list[Tensor] = []
     for leaf in data["leaves"]:
@@ -78,8 +85,10 @@ def _build(data: Any) -> Graph:
             tensors.append(graph.input(leaf["name"], shape, dtype))
         elif leaf["kind"] == "param":
             tensors.append(graph.param(leaf["name"], shape))
+        elif leaf["kind"] != "buffer":
+            raise GraphError("graph JSON", f"expected a leaf of kind input, param or buffer, got {leaf['kind']!r}")
         else:
-            tensors.append(graph.buffer(leaf["name"], shape))
+            tensors.append(graph.buffer(leaf["name"], shape, None))
     for constant in data["constants"]:
         dtype = dtypes.parse(constant["dtype"])
         raw = base64.b64decode(constant["data"], validate=True)
@@ -87,14 +96,20 @@ def _build(data: Any) -> Graph:
         tensors.append(graph.constant(array, dtype))
     for node in data["nodes"]:
         op = find_op(node["op"])
-        attrs = op.attrs(**{name: _decode(value) for name, value in node["attrs"].items()})
-        inputs = tuple(tensors[i] for i in node["inputs"])
-        types = op.infer(tuple(x.type for x in inputs), attrs)
-        tensors += graph.append(op, inputs, attrs, types, node.get("scope", ""))
-    graph.outputs = {name: tensors[i] for name, i in data["outputs"].items()}
-    graph.assigns = {name: tensors[i] for name, i in data["assigns"].items()}
-    graph.generated = dict(data["generated"])
+        attrs = _attrs(op.attrs, node["attrs"])
+        inputs = tuple(_at(tensors, i) for i in node["inputs"])
+        results = op.result_types(tuple(x.type for x in inputs), attrs)
+        tensors += graph.append(op, inputs, attrs, results, str(node.get("scope", "")))
+    graph.outputs = {name: _at(tensors, i) for name, i in data["outputs"].items()}
+    graph.assigns = {name: _at(tensors, i) for name, i in data["assigns"].items()}
+    graph.generated = {str(wanted): str(name) for wanted, name in data["generated"].items()}
     return graph
+
+
+def _at(tensors: list[Tensor], number: Any) -> Tensor:
+    if type(number) is not int or number < 0:
+        raise GraphError("graph JSON", f"expected the number of a tensor, got {number!r}")
+    return tensors[number]
 
 
 def _type(type: TensorType) -> dict[str, Any]:
@@ -114,12 +129,38 @@ def _encode(value: object) -> object:
         return [_encode(v) for v in value]
     if isinstance(value, Attrs):
         raise GraphError("graph JSON", f"nested attributes {value!r} cannot be written")
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}  # JSON has no such numbers
     return value
 
 
 def _decode(value: object) -> object:
     if isinstance(value, dict):
-        return dtypes.parse(value["dtype"])
+        return float(value["float"]) if "float" in value else dtypes.parse(value["dtype"])
     if isinstance(value, list):
-        return tuple(_decode(v) for v in value)
+        return tuple([_decode(v) for v in value])
     return value
+
+
+def _attrs(kind: type[Attrs], data: Any) -> Attrs:
+    """Attributes with every field of the type that the class declares; raises GraphError or TypeError."""
+    attrs = kind(**{name: _decode(value) for name, value in data.items()})
+    for name, hint in _hints(kind).items():
+        if not _is(getattr(attrs, name), hint):
+            raise GraphError("graph JSON", f"expected {name} of {kind.__name__} to be {hint}, got {data.get(name)!r}")
+    return attrs
+
+
+_hints = functools.lru_cache(maxsize=None)(typing.get_type_hints)
+
+
+def _is(value: object, hint: Any) -> bool:
+    args = typing.get_args(hint)
+    if isinstance(hint, types.UnionType):
+        return any(_is(value, option) for option in args)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, tuple):
+            return False
+        each = args[:1] * len(value) if args[1:] == (...,) else args
+        return len(each) == len(value) and all(map(_is, value, each))
+    return type(value) is hint

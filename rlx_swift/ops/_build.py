@@ -59,9 +59,10 @@ def require_numbers(subject: str, *types: TensorType) -> None:
             raise DTypeError(subject, f"expected a tensor of numbers, got {type}", "cast it first")
 
 
-def require_integers(subject: str, type: TensorType) -> None:
-    if type.dtype.numpy.kind != "i":
-        raise DTypeError(subject, f"expected a tensor of i32, got {type}", "cast it first")
+def require_integers(subject: str, *types: TensorType) -> None:
+    for type in types:
+        if type.dtype.numpy.kind != "i":
+            raise DTypeError(subject, f"expected a tensor of i32, got {type}", "cast it first")
 
 
 def same_dtype(subject: str, *types: TensorType) -> DType:

@@ -11,9 +11,10 @@ from ..dtypes import bool_, f16, i32
 from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind
 from ..ir.tensor import FUNCTIONS, Tensor
 from ..ir.types import TensorType, broadcast
-from ._build import require_float, require_numbers, same_dtype
+from ._build import require_float, require_integers, require_numbers, same_dtype
 
 ANYWHERE = Domain()
+Require = Callable[..., None]
 Params = Callable[[Any, tuple[TensorType, ...], tuple[TensorType, ...]], Mapping[str, object]]
 
 
@@ -84,12 +85,15 @@ def binary(
     *,
     mil: str | None = None,
     domains: tuple[Domain, Domain] = (ANYWHERE, ANYWHERE),
-    integers: bool = True,
+    require: Require = require_numbers,
 ) -> Op[NoAttrs]:
-    """An elementwise op of two operands that broadcast; `partials(x, y, out)` are its partial derivatives."""
+    """An elementwise op of two operands that broadcast; `partials(x, y, out)` are its partial derivatives.
+
+    `require` refuses the dtypes that it does not take.
+    """
 
     def infer(types: tuple[TensorType, ...], attrs: NoAttrs) -> tuple[TensorType, ...]:
-        (require_numbers if integers else require_float)(name, *types)
+        require(name, *types)
         return (TensorType(broadcast(name, [t.shape for t in types]), same_dtype(name, *types)),)
 
     def evaluate(arrays: tuple[np.ndarray, ...], attrs: NoAttrs) -> np.ndarray:
@@ -109,10 +113,12 @@ def binary(
             return terms[0] if len(terms) == 1 else FUNCTIONS["add"](*terms)
 
     pairs = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 3)), ((2, 1, 3), (4, 1)))
-    cases: tuple[Case, ...] = tuple(Case(pair, domains=domains) for pair in pairs)
-    cases += (Case(pairs[1], dtypes=(f16, f16), domains=domains),)
-    if integers:
-        cases += (Case(pairs[1], dtypes=(i32, i32), domains=(Domain(-5, 5), Domain(1, 5))),)
+    cases: tuple[Case, ...] = ()
+    if require is not require_integers:
+        cases += tuple(Case(pair, domains=domains) for pair in pairs)
+        cases += (Case(pairs[1], dtypes=(f16, f16), domains=domains),)
+    if require is not require_float:
+        cases += tuple(Case(pair, dtypes=(i32, i32), domains=(Domain(-5, 5), Domain(1, 5))) for pair in pairs[1:3])
     return Op(
         name=name, summary=summary, attrs=NoAttrs, infer=infer, eval=evaluate, vjp=vjp, jvp=jvp,
         lower=Mil(mil or name, ("x", "y")), kind=OpKind.ELEMENTWISE, domain=domains[0], cases=cases,

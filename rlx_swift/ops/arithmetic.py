@@ -7,7 +7,7 @@ import numpy as np
 from ..dtypes import bool_, i32
 from ..ir.op import Domain, NotDifferentiable
 from ..ir.tensor import Tensor
-from ._build import TensorLike, apply, as_tensors, public
+from ._build import TensorLike, apply, as_tensors, public, require_float, require_integers
 from ._families import binary
 from .compare import equal, greater, less
 from .select import cast
@@ -78,11 +78,11 @@ SUB = binary("sub", "x - y", np.subtract, lambda x, y, out: (1.0, -1.0))
 MUL = binary("mul", "x * y", np.multiply, lambda x, y, out: (y, x))
 DIV = binary(
     "div", "x / y", np.divide, lambda x, y, out: (1.0 / y, -(out / y)), mil="real_div",
-    domains=(Domain(), _DIVISOR), integers=False,
+    domains=(Domain(), _DIVISOR), require=require_float,
 )
 FLOOR_DIV = binary(
     "floor_div", "floor(x / y) of i32", np.floor_divide, NotDifferentiable("it is piecewise constant"),
-    domains=(Domain(), _DIVISOR),
+    require=require_integers,
 )
 MAXIMUM = binary(
     "maximum", "larger of x and y", np.maximum,

@@ -16,7 +16,7 @@ from ..dtypes import f16
 from ..errors import ConfigError, ShapeError
 from ..ir.op import Attrs, Case, Decompose, Domain, Op, OpKind, find_op
 from ..ir.tensor import Tensor
-from ..ir.types import Shape, TensorType
+from ..ir.types import Shape, TensorType, as_int, as_ints
 from . import conv_reference
 from ._build import TensorLike, apply, as_tensors, public, require_float, same_dtype
 from .arithmetic import add
@@ -61,7 +61,7 @@ def conv2d(
     steps, spread = as_pair(strides, "conv2d strides"), as_pair(dilation, "conv2d dilation")
     reach = tuple((k - 1) * d + 1 for k, d in zip(kernel.shape[2:], spread, strict=True))
     pads = as_padding(padding, image.shape[2:], reach, steps, "conv2d")
-    out = apply(CONV2D, image, kernel, attrs=ConvAttrs(steps, pads, spread, groups))
+    out = apply(CONV2D, image, kernel, attrs=ConvAttrs(steps, pads, spread, as_int(groups, "conv2d groups")))
     if bias is None:
         return out
     offset = image.graph.as_tensor(bias, image.dtype)
@@ -72,8 +72,12 @@ def conv2d(
 
 def as_pair(value: int | Sequence[int], subject: str) -> Shape:
     """A number for both axes, or one for each; at least 1."""
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or any(not isinstance(v, int) or v < 1 for v in pair):
+    try:
+        pair = as_ints(value, subject)
+    except ShapeError:
+        pair = ()
+    pair = pair * 2 if len(pair) == 1 else pair
+    if len(pair) != 2 or min(pair) < 1:
         raise ConfigError(subject, f"expected one or two integers of at least 1, got {value!r}")
     return pair
 
@@ -83,16 +87,19 @@ def as_padding(padding: Padding, size: Shape, kernel: Shape, strides: Shape, sub
     if padding == "valid":
         return (0, 0), (0, 0)
     if padding == "same":
-        sides = []
+        around = []
         for n, k, s in zip(size, kernel, strides, strict=True):
             total = max(0, (-(-n // s) - 1) * s + k - n)
-            sides.append((total // 2, total - total // 2))
-        return sides[0], sides[1]
+            around.append((total // 2, total - total // 2))
+        return around[0], around[1]
     pair = (padding, padding) if isinstance(padding, int) else padding
-    if not isinstance(pair, str) and len(pair) == 2:
-        both = [(p, p) if isinstance(p, int) else tuple(p) for p in pair]
-        if all(len(p) == 2 and all(isinstance(n, int) and n >= 0 for n in p) for p in both):
-            return both[0], both[1]  # type: ignore[return-value]
+    try:
+        sides = [as_ints(p, subject) for p in pair]
+    except (TypeError, ShapeError):
+        sides = []
+    both = [p * 2 if len(p) == 1 else p for p in sides]
+    if len(both) == 2 and all(len(p) == 2 and min(p) >= 0 for p in both):
+        return (both[0][0], both[0][1]), (both[1][0], both[1][1])
     raise ConfigError(
         f"{subject} padding", f"expected 'valid', 'same', a number, two numbers or two pairs, got {padding!r}"
     )
@@ -107,6 +114,8 @@ def _out_size(size: Shape, kernel: Shape, attrs: ConvAttrs) -> Shape:
 
 def _check(subject: str, x: Shape, w: Shape, attrs: ConvAttrs, out: Shape | None = None) -> Shape:
     """The result's shape for an image and kernel; `out` must be it when given."""
+    if min(*attrs.strides, *attrs.dilation) < 1 or min(min(pair) for pair in attrs.padding) < 0:
+        raise ShapeError(subject, f"expected strides and dilation of at least 1, padding of at least 0, got {attrs}")
     if attrs.groups < 1 or x[1] != w[1] * attrs.groups or w[0] % attrs.groups:
         raise ShapeError(subject, f"{x[1]} and {w[0]} channels do not fit a kernel of {w[1]} in {attrs.groups} groups")
     size = _out_size(x[2:], w[2:], attrs)

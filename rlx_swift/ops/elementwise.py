@@ -6,16 +6,18 @@ import math
 
 import numpy as np
 
+from ..errors import ConfigError
 from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind, Stopped
 from ..ir.tensor import Tensor
 from ._build import TensorLike, apply, public
 from ._families import fixed, unary
-from .arithmetic import mul
+from .arithmetic import maximum, minimum, mul
 from .compare import greater
 from .select import cast
 
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
+_FLAT = 20.0
 _POSITIVE = Domain(0.1, 4.0)
 _PIECEWISE_CONSTANT = NotDifferentiable("it is piecewise constant")
 
@@ -134,7 +136,7 @@ def gelu(x: TensorLike, approximate: str = "none") -> Tensor:
     `approximate="tanh"` is the paper's 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); "none" is exact.
     """
     if approximate not in ("none", "tanh"):
-        raise ValueError(f"gelu: expected approximate to be 'none' or 'tanh', got {approximate!r}")
+        raise ConfigError("gelu approximate", f"expected 'none' or 'tanh', got {approximate!r}")
     return apply(GELU if approximate == "none" else GELU_TANH, x)
 
 
@@ -144,6 +146,7 @@ def _gelu_slope(x: Tensor, out: Tensor) -> Tensor:
 
 
 def _gelu_tanh_slope(x: Tensor, out: Tensor) -> Tensor:
+    x = minimum(maximum(x, -_FLAT), _FLAT)  # x^3 overflows where the slope is 0 or 1 already
     t = tanh(_SQRT_2_OVER_PI * (x + 0.044715 * (x * square(x))))
     inner = _SQRT_2_OVER_PI * (1.0 + 3 * 0.044715 * square(x))
     return 0.5 * (1.0 + t) + 0.5 * (x * ((1.0 - square(t)) * inner))

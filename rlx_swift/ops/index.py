@@ -17,7 +17,7 @@ from ..dtypes import DType, f16, f32, i32
 from ..errors import ShapeError
 from ..ir.op import Attrs, Case, Decompose, Domain, Mil, NotDifferentiable, Op, OpKind
 from ..ir.tensor import Tensor
-from ..ir.types import TensorType, as_axis
+from ..ir.types import TensorType, as_axis, as_int
 from ._build import TensorLike, apply, as_tensors, graph_of, public, require_float, require_integers
 from .arithmetic import maximum, minimum
 from .linalg import matmul
@@ -63,13 +63,14 @@ def scatter_add(updates: TensorLike, indices: TensorLike, size: int, axis: int =
     graph = graph_of("scatter_add", updates, indices)
     values, where = graph.as_tensor(updates, f32), graph.as_tensor(indices, i32)
     at = as_axis(axis, values.ndim - where.ndim + 1, "scatter_add")
-    return apply(SCATTER_ADD, values, where, attrs=ScatterAttrs(at, size))
+    return apply(SCATTER_ADD, values, where, attrs=ScatterAttrs(at, as_int(size, "scatter_add size")))
 
 
 @public
 def one_hot(indices: TensorLike, depth: int, axis: int = -1, dtype: DType = f32) -> Tensor:
     """1 at each index along a new axis of size `depth`, 0 elsewhere; all 0 for an index outside it."""
     (tensor,) = as_tensors("one_hot", indices)
+    depth = as_int(depth, "one_hot depth")
     if not tensor.ndim:
         return reshape(one_hot(reshape(tensor, (1,)), depth, 1, dtype), (depth,))
     return apply(ONE_HOT, tensor, attrs=OneHotAttrs(depth, as_axis(axis, tensor.ndim + 1, "one_hot"), dtype))
@@ -106,6 +107,8 @@ def _scatter_infer(types: tuple[TensorType, ...], attrs: ScatterAttrs) -> tuple[
     updates, indices = types
     require_float("scatter_add", updates)
     require_integers("scatter_add", indices)
+    if attrs.axis < 0 or attrs.size < min(indices.size, 1):
+        raise ShapeError("scatter_add", f"expected an axis from 0 and room for {indices}, got {attrs}")
     lead, trail = updates.shape[: attrs.axis], updates.shape[attrs.axis + indices.rank :]
     if updates.shape != (*lead, *indices.shape, *trail):
         raise ShapeError("scatter_add", f"expected the shape of indices {indices} at axis {attrs.axis} of {updates}")
@@ -150,6 +153,8 @@ def _one_hot_infer(types: tuple[TensorType, ...], attrs: OneHotAttrs) -> tuple[T
         raise ShapeError("one_hot", "expected indices of rank 1 or more, got rank 0", "call rlx.ops.one_hot")
     if attrs.depth < 1:
         raise ShapeError("one_hot", f"expected a depth of at least 1, got {attrs.depth}")
+    if not 0 <= attrs.axis <= indices.rank:
+        raise ShapeError("one_hot", f"expected an axis of the result counted from the front, got {attrs.axis}")
     shape = (*indices.shape[: attrs.axis], attrs.depth, *indices.shape[attrs.axis :])
     return (TensorType(shape, attrs.dtype),)
 

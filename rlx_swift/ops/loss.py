@@ -18,7 +18,7 @@ from .compare import equal
 from .index import clamp, one_hot
 from .normalize import log_softmax, shifted_log_sum, softmax
 from .reduce import sum
-from .select import where
+from .select import in_f32, where
 from .shape import expand_dims, reshape
 
 
@@ -73,6 +73,7 @@ def _classes(logits: Tensor, axis: int) -> Tensor:
     return logits.graph.constant(np.arange(count, dtype=np.int32).reshape((count,) + (1,) * (logits.ndim - axis - 1)))
 
 
+@in_f32
 def _lower(ins: tuple[Tensor, ...], attrs: AxisAttrs) -> Tensor:
     # A comparison and a choice instead of a product with a one-hot: 0 * -inf would be NaN.
     logits, labels = ins

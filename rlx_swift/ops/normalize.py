@@ -17,6 +17,7 @@ from ._build import TensorLike, apply, as_tensors, public, require_float
 from .arithmetic import add, mul
 from .elementwise import exp, log, rsqrt, square
 from .reduce import max, mean, sum
+from .select import in_f32
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def shifted_log_sum(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     return z, log(sum(exp(z), axis, keepdims=True))
 
 
+@in_f32
 def _log_softmax_lower(ins: tuple[Tensor, ...], attrs: AxisAttrs) -> Tensor:
     z, total = shifted_log_sum(ins[0], attrs.axis)
     return z - total
@@ -166,11 +168,13 @@ def _centred(x: Tensor, attrs: NormAttrs) -> tuple[Tensor, Tensor]:
     return c, rsqrt(mean(square(c), attrs.axes, keepdims=True) + attrs.eps)
 
 
+@in_f32
 def _norm_lower(ins: tuple[Tensor, ...], attrs: NormAttrs) -> Tensor:
     c, r = _centred(ins[0], attrs)
     return c * r
 
 
+@in_f32
 def _norm_slope(t: Tensor, out: Tensor, x: Tensor, attrs: NormAttrs) -> Tensor:
     """The Jacobian of the normalisation, which is symmetric, applied to t."""
     along = mean(t * out, attrs.axes, keepdims=True)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import f32, i32
+from ..errors import ShapeError
 from ..ir.op import Attrs, Case, Domain, Mil, NotDifferentiable, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType
-from ._build import apply
+from ._build import apply, require_float, require_integers, same_dtype
 from .select import full
 
 _LATE = NotDifferentiable("it is made after differentiation")
@@ -49,7 +50,19 @@ def scatter_add_clamped(updates: Tensor, indices: Tensor, size: int, axis: int) 
 
 def _gather_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType, ...]:
     x, indices = types
+    require_integers("gather_clamped", indices)
+    if not 0 <= attrs.axis < x.rank or indices.rank == 0 or (x.shape[attrs.axis] == 0 and indices.size):
+        raise ShapeError("gather_clamped", f"{indices} are no indices for axis {attrs.axis} of {x}")
     return (x.with_shape((*x.shape[: attrs.axis], *indices.shape, *x.shape[attrs.axis + 1 :])),)
+
+
+def _scatter_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType, ...]:
+    data, indices, updates = types
+    require_integers("scatter_add_clamped", indices)
+    fits = 0 <= attrs.axis < data.rank and indices.rank == 1 and (data.shape[attrs.axis] or not indices.size)
+    if not fits or updates != data.with_shape((*data.shape[: attrs.axis], indices.size, *data.shape[attrs.axis + 1 :])):
+        raise ShapeError("scatter_add_clamped", f"{updates} at {indices} do not fit axis {attrs.axis} of {data}")
+    return (data,)
 
 
 def _scatter_eval(arrays: tuple[np.ndarray, ...], attrs: AxisAttrs) -> np.ndarray:
@@ -71,7 +84,7 @@ GATHER_CLAMPED = _primitive(
     Case(((4, 3), (2, 2)), AxisAttrs(0), (f32, i32), (Domain(), _IDS)),
 )
 SCATTER_ADD_CLAMPED = _primitive(
-    "scatter_add_clamped", AxisAttrs, lambda types, attrs: (types[0],), _scatter_eval,
+    "scatter_add_clamped", AxisAttrs, _scatter_infer, _scatter_eval,
     Mil(
         "scatter", ("data", "indices", "updates"),
         lambda attrs, ins, outs: {"axis": attrs.axis, "mode": "add", "validate_indices": False},
@@ -101,21 +114,36 @@ def mil_conv_transpose(x: Tensor, w: Tensor, attrs: MilConvAttrs) -> Tensor:
     return apply(MIL_CONV_TRANSPOSE, x, w, attrs=attrs)
 
 
+def _check_conv(subject: str, x: TensorType, w: TensorType, attrs: MilConvAttrs) -> None:
+    require_float(subject, x, w)
+    same_dtype(subject, x, w)
+    if x.rank != 4 or w.rank != 4 or min(w.shape) < 1:
+        raise ShapeError(subject, f"expected an image and a kernel of rank 4, got {x} and {w}")
+    if min(*attrs.strides, attrs.groups) < 1 or min(min(pair) for pair in attrs.padding) < 0:
+        raise ShapeError(subject, f"expected strides and groups of at least 1, padding of at least 0, got {attrs}")
+
+
 def _conv_infer(types: tuple[TensorType, ...], attrs: MilConvAttrs) -> tuple[TensorType, ...]:
     x, w = types
+    _check_conv("mil_conv", x, w, attrs)
     sizes = tuple(
         (size + sum(pads) - kernel) // stride + 1
         for size, pads, kernel, stride in zip(x.shape[2:], attrs.padding, w.shape[2:], attrs.strides, strict=True)
     )
+    if x.shape[1] != w.shape[1] * attrs.groups or w.shape[0] % attrs.groups or min(sizes) < 1:
+        raise ShapeError("mil_conv", f"{w} does not fit {x} with {attrs}")
     return (x.with_shape((x.shape[0], w.shape[0], *sizes)),)
 
 
 def _conv_transpose_infer(types: tuple[TensorType, ...], attrs: MilConvAttrs) -> tuple[TensorType, ...]:
     x, w = types
+    _check_conv("mil_conv_transpose", x, w, attrs)
     sizes = tuple(
         (size - 1) * stride + kernel - sum(pads)
         for size, pads, kernel, stride in zip(x.shape[2:], attrs.padding, w.shape[2:], attrs.strides, strict=True)
     )
+    if x.shape[1] != w.shape[0] or w.shape[0] % attrs.groups or min(*x.shape[2:], *sizes) < 1:
+        raise ShapeError("mil_conv_transpose", f"{w} does not fit {x} with {attrs}")
     return (x.with_shape((x.shape[0], w.shape[1] * attrs.groups, *sizes)),)
 
 

@@ -17,7 +17,7 @@ from ._build import TensorLike, apply, public, require_float, require_numbers
 from .arithmetic import as_numbers
 from .compare import equal
 from .elementwise import abs, exp, log
-from .select import cast, where
+from .select import cast, in_f32, where
 from .shape import broadcast_to, reshape
 
 Axis = int | Sequence[int] | None
@@ -45,9 +45,9 @@ def restore(x: Tensor, shape: Shape, axes: Shape) -> Tensor:
 def reduce(op: Op[ReduceAttrs], x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     """Applies a reduction; a tensor of rank 0 has nothing to reduce and comes back as it is."""
     tensor = as_numbers(x, op.name)
-    if axis is not None and not isinstance(axis, int) and len(axis) == 0:
-        raise ShapeError(op.name, "an empty list of axes is ambiguous", "give None for all axes")
     axes = as_axes(axis, tensor.ndim, op.name)
+    if axis is not None and not axes:
+        raise ShapeError(op.name, "an empty list of axes is ambiguous", "give None for all axes")
     return apply(op, tensor, attrs=ReduceAttrs(axes, bool(keepdims))) if axes else tensor
 
 
@@ -80,10 +80,7 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     """log(sum(exp(x))) without overflow; -inf over elements that are all -inf, with a zero gradient."""
     tensor = as_numbers(x, "logsumexp")
     require_float("logsumexp", tensor.type)
-    if not tensor.ndim:
-        return tensor
-    axes = as_axes(axis, tensor.ndim, "logsumexp")
-    return reduce(LOGSUMEXP, tensor, axes, keepdims)
+    return reduce(LOGSUMEXP, tensor, axis, keepdims)
 
 
 def _reduction(
@@ -158,6 +155,7 @@ def _is_infinite(x: Tensor) -> Tensor:
     return equal(abs(x), float("inf"))
 
 
+@in_f32
 def _logsumexp_lower(ins: tuple[Tensor, ...], attrs: ReduceAttrs) -> Tensor:
     (x,) = ins
     top = max(x, attrs.axes, keepdims=True)

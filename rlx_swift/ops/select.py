@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from ..ir.op import Attrs, Case, Domain, Forward, Mil, NoAttrs, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_shape, broadcast
 from ._build import TensorLike, apply, as_tensors, graph_of, public, same_dtype
+
+Rule = TypeVar("Rule", bound=Callable[..., Tensor])
+
 
 # where
 
@@ -114,6 +119,26 @@ CAST = Op(
 )
 
 
+def in_f32(rule: Rule) -> Rule:
+    """A rule of tensors that sums or squares, run in f32 where its operands are f16, and its result rounded."""
+
+    def is_half(value: object) -> bool:
+        if isinstance(value, tuple):
+            return any(map(is_half, value))
+        return isinstance(value, Tensor) and value.dtype is f16
+
+    def widen(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple([widen(v) for v in value])
+        return cast(value, f32) if is_half(value) else value
+
+    @functools.wraps(rule)
+    def run(*args: Any) -> Any:
+        return cast(rule(*widen(args)), f16) if is_half(args) else rule(*args)
+
+    return run  # type: ignore[return-value]
+
+
 # full
 
 
@@ -127,13 +152,17 @@ class FullAttrs(Attrs):
 @public
 def full(graph: Graph, shape: Sequence[int] | int, value: float, dtype: DType = f32) -> Tensor:
     """A tensor of `graph` with one value everywhere."""
-    if dtype is i32 and value != int(value):
-        raise DTypeError("full", f"the value {value!r} does not fit i32")
-    attrs = FullAttrs(as_shape(shape, "full"), float(value), dtype)
-    if not attrs.shape or dtype is bool_:
-        host = np.full(attrs.shape, value, dtype.numpy)
-        return graph.constant(host if host.ndim else host[()], dtype)
-    return graph.apply(FULL, (), attrs)[0]
+    sizes = as_shape(shape, "full")
+    if not isinstance(dtype, DType):
+        raise DTypeError("full", f"expected a dtype such as rlx.f32, got {dtype!r}")
+    if not dtype.is_float and isinstance(value, float) and value.is_integer():
+        value = bool(value) if dtype is bool_ and value in (0, 1) else int(value)
+    host = dtypes.to_host(value, dtype, "full")
+    if host.ndim:
+        raise ShapeError("full", f"expected one value, got an array of shape {host.shape}")
+    if not sizes or dtype is bool_:
+        return graph.constant(np.full(sizes, host), dtype)
+    return graph.apply(FULL, (), FullAttrs(sizes, float(value), dtype))[0]
 
 
 @public

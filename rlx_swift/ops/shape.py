@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from ..ir.graph import Leaf, LeafKind
 from ..ir.op import Attrs, Case, Decompose, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import FUNCTIONS, Tensor
-from ..ir.types import Shape, TensorType, as_axes, as_axis, as_shape
+from ..ir.types import Shape, TensorType, as_axes, as_axis, as_ints, as_shape
 from ._build import TensorLike, apply, as_tensors, public
 from .select import full
 
@@ -133,7 +133,7 @@ def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
     """x with its axes in the given order, reversed by default."""
     (tensor,) = as_tensors("transpose", x)
     order = range(tensor.ndim)[::-1] if axes is None else axes
-    perm = tuple(as_axis(axis, tensor.ndim, "transpose") for axis in order)
+    perm = tuple(as_axis(axis, tensor.ndim, "transpose") for axis in as_ints(order, "transpose"))
     return tensor if perm == tuple(range(tensor.ndim)) else apply(TRANSPOSE, tensor, attrs=TransposeAttrs(perm))
 
 

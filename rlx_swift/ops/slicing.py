@@ -46,6 +46,8 @@ def _concat_infer(types: tuple[TensorType, ...], attrs: ConcatAttrs) -> tuple[Te
     axis, first = attrs.axis, types[0]
     if first.rank == 0:
         raise ShapeError("concat", "expected tensors of rank 1 or more, got rank 0", "reshape them to (1,)")
+    if not 0 <= axis < first.rank:
+        raise ShapeError("concat", f"expected an axis of {first} counted from the front, got {axis}")
     rest = [(*t.shape[:axis], *t.shape[axis + 1 :]) for t in types]
     if any(t.rank != first.rank for t in types) or any(r != rest[0] for r in rest):
         given = ", ".join(map(str, types))
@@ -107,9 +109,7 @@ def slice_axis(x: Tensor, axis: int, start: int, stop: int, step: int = 1) -> Te
 
 
 def _slice(x: Tensor, keys: Sequence[builtins.slice]) -> Tensor:
-    if any(key.step == 0 for key in keys):
-        raise ShapeError("slice", "expected steps other than 0")
-    spans = [range(*key.indices(size)) for key, size in zip(keys, x.shape, strict=True)]
+    spans = [_span(key, size) for key, size in zip(keys, x.shape, strict=True)]
     if all(span == range(size) for span, size in zip(spans, x.shape, strict=True)):
         return x
     attrs = SliceAttrs(
@@ -117,6 +117,13 @@ def _slice(x: Tensor, keys: Sequence[builtins.slice]) -> Tensor:
         tuple(span.step if len(span) > 1 else 1 for span in spans),
     )
     return apply(SLICE, x, attrs=attrs)
+
+
+def _span(key: builtins.slice, size: int) -> range:
+    try:
+        return range(*key.indices(size))
+    except (TypeError, ValueError):
+        raise ShapeError("slice", f"expected integers or None, and steps other than 0, got {key}") from None
 
 
 def _slice_infer(types: tuple[TensorType, ...], attrs: SliceAttrs) -> tuple[TensorType, ...]:
@@ -199,6 +206,8 @@ class PadAttrs(Attrs):
 def pad(x: TensorLike, widths: Sequence[Sequence[int]], value: float = 0.0) -> Tensor:
     """x with `widths[i] = (before, after)` elements of `value` put around each axis i."""
     (tensor,) = as_tensors("pad", x)
+    if not isinstance(widths, (Sequence, np.ndarray)):
+        raise ShapeError("pad", f"expected a pair of widths for each axis of {tensor.type}, got {widths!r}")
     pairs = tuple(as_shape(pair, "pad") for pair in widths)
     if len(pairs) != tensor.ndim or any(len(pair) != 2 for pair in pairs):
         raise ShapeError("pad", f"expected a pair of widths for each axis of {tensor.type}, got {tuple(widths)}")
@@ -279,10 +288,11 @@ def getitem(x: Tensor, key: object) -> Tensor:
     """x[key] for integers, slices, None and Ellipsis; for index tensors use `gather`."""
     keys = list(key) if isinstance(key, tuple) else [key]
     given = sum(1 for k in keys if k is not None and k is not Ellipsis)
-    if given > x.ndim:
-        raise ShapeError("indexing", f"{given} indices for {x.type}")
+    dots = [i for i, k in enumerate(keys) if k is Ellipsis]
+    if given > x.ndim or len(dots) > 1:
+        raise ShapeError("indexing", f"{given} indices and {len(dots)} ellipses for {x.type}")
     fill = [builtins.slice(None)] * (x.ndim - given)
-    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
+    at = dots[0] if dots else len(keys)
     keys[at : at + 1] = fill
     cuts: list[builtins.slice] = []
     shape: list[int] = []
@@ -293,7 +303,7 @@ def getitem(x: Tensor, key: object) -> Tensor:
         size = x.shape[len(cuts)]
         if isinstance(k, builtins.slice):
             cuts.append(k)
-            shape.append(len(range(*k.indices(size))))
+            shape.append(len(_span(k, size)))
         elif isinstance(k, (int, np.integer)) and not isinstance(k, bool):
             index = as_axis(int(k), size, "index") if size else 0
             if not size:

@@ -1,0 +1,23 @@
+"""For suites of tests: strategies for graphs and feeds, and comparisons. Needs hypothesis only where it draws.
+
+    from rlx_swift.testing import assert_close, assert_devices_agree, strategies
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .compare import Tolerance, assert_close, tolerance
+from .devices import assert_devices_agree
+from .operands import Sample, sample, sample_operands
+
+__all__ = [
+    "Sample", "Tolerance", "assert_close", "assert_devices_agree", "sample", "sample_operands", "strategies", "tolerance",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "strategies":
+        return importlib.import_module(".strategies", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

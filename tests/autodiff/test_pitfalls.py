@@ -1,0 +1,281 @@
+"""Gradients that frameworks are known to get wrong, each with its right value and its siblings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rlx_swift as rlx
+from rlx_swift import ops
+from rlx_swift.errors import ShapeError
+from rlx_swift.testing import assert_close
+from rlx_swift.testing.compare import ArrayMismatch
+from tests.helpers import gradients, same, value
+
+INF, NAN = np.inf, np.nan
+
+
+# where
+
+
+def test_where_with_a_guarded_operand_has_a_finite_gradient():
+    def guarded(x):
+        positive = x > 0.0
+        return ops.where(positive, ops.sqrt(ops.where(positive, x, 1.0)), x)
+
+    same(gradients(guarded, [-1.0, -4.0]), [1, 1])
+    same(gradients(guarded, [[4.0, -4.0], [0.0, 1.0]]), [[0.25, 1], [1, 0.5]])
+
+
+@pytest.mark.parametrize(("function", "safe"), [(ops.log, 1.0), (ops.sqrt, 1.0), (ops.rsqrt, 1.0), (lambda x: 1.0 / x, 1.0)])
+def test_the_guard_works_for_every_function_with_a_pole(function, safe):
+    def guarded(x):
+        good = x > 0.0
+        return ops.where(good, function(ops.where(good, x, safe)), 0.0)
+
+    slopes = gradients(guarded, [0.0, -1.0, 1.0])
+    same(slopes[:2], [0, 0])
+    assert np.isfinite(slopes).all()
+
+
+# Kinks and ties
+
+
+@pytest.mark.parametrize("reduce", [ops.max, ops.min])
+def test_tied_extremes_share_the_gradient_evenly(reduce):
+    x = np.array([1.0, 2, 2, 2]) if reduce is ops.max else np.array([1.0, 0, 0, 0])
+    same(gradients(lambda t: reduce(t, 0), x), [0, 1 / 3, 1 / 3, 1 / 3])
+    rows = np.stack([x, x[::-1]])
+    same(gradients(lambda t: reduce(t, 1), rows, g=[1, 2]), [[0, 1 / 3, 1 / 3, 1 / 3], [2 / 3, 2 / 3, 2 / 3, 0]])
+    same(gradients(reduce, np.zeros((2, 2))), np.full((2, 2), 0.25))
+
+
+@pytest.mark.parametrize("pair", [ops.maximum, ops.minimum])
+def test_equal_operands_get_half_each(pair):
+    same(gradients(pair, 2.0, 2.0), [0.5, 0.5])
+    same(gradients(lambda x: pair(x, x), [1.0, 3.0]), [1, 1])
+    same(gradients(pair, [[0.0, -0.0]], [[-0.0, 0.0]]), np.full((2, 1, 2), 0.5))
+
+
+def test_max_pool_gives_the_first_winner():
+    pooled = gradients(lambda x: ops.max_pool2d(x, 2), np.ones((1, 1, 2, 2)))
+    same(pooled, [[[[1, 0], [0, 0]]]])
+    x = np.array([[0.0, 5, 5], [5, 1, 5], [2, 5, 5]])[None, None]
+    same(gradients(lambda x: ops.max_pool2d(x, 2, 1), np.repeat(x, 2, 0), g=[[[[1, 2], [4, 8]]]]),
+         np.repeat([[[[0, 3, 0], [4, 0, 8], [0, 0, 0]]]], 2, 0))
+    corner = [[[[1, 0, 0], [0, 0, 0], [0, 0, 0]]]]
+    for level in (0.0, -7.0):  # padding never wins
+        same(gradients(lambda x: ops.max_pool2d(x, 3, 3, 1), np.full((1, 1, 3, 3), level)), corner)
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "slope"),
+    [
+        (ops.relu, 0.0, 0), (ops.relu, -0.0, 0), (ops.abs, 0.0, 0), (ops.abs, -0.0, 0), (ops.abs, -3.0, -1),
+        (ops.relu, INF, 1), (ops.tanh, INF, 0), (ops.sigmoid, -INF, 0), (ops.sigmoid, 1000.0, 0), (ops.exp, -INF, 0),
+        (ops.sqrt, 0.0, INF), (ops.log, 0.0, INF), (ops.erf, INF, 0), (ops.gelu, 1e4, 1), (ops.gelu, -1e4, 0),
+        (ops.silu, 1e4, 1), (ops.silu, -1e4, 0), (lambda x: ops.gelu(x, "tanh"), 1e4, 1),
+        (lambda x: ops.gelu(x, "tanh"), -1e4, 0), (lambda x: ops.gelu(x, "tanh"), 1e25, 1),
+    ],
+)
+def test_slopes_at_kinks_and_ends(function, at, slope):
+    same(gradients(function, at), slope)
+    same(gradients(function, np.full((2, 2), at)), np.full((2, 2), slope))
+
+
+@pytest.mark.parametrize("at", [300.0, -300.0, 6e4])
+def test_slopes_of_f16_do_not_overflow(at):
+    for function in (ops.gelu, lambda x: ops.gelu(x, "tanh"), ops.silu, ops.sigmoid, ops.tanh, ops.erf):
+        assert np.isfinite(gradients(function, np.full((2,), at, np.float16))).all()
+
+
+# Powers
+
+
+@pytest.mark.parametrize(("k", "slope"), [(0, 0), (1, 1), (2, 0), (3, 0)])
+def test_slope_of_a_power_at_zero(k, slope):
+    same(gradients(lambda x: x**k, [0.0, 0.0]), [slope] * 2)
+    by_base, _ = gradients(ops.pow, [0.0, 0.0], [float(k)] * 2)
+    same(by_base, [slope] * 2)
+
+
+def test_slopes_of_powers():
+    assert gradients(ops.pow, 0.0, 1.0)[1] == 0
+    same(gradients(ops.pow, -2.0, 2.0)[0], -4)
+    same(gradients(lambda x: x**2, -2.0), -4)
+    same(gradients(ops.pow, [2.0, 0.0], [3.0, 0.0]), [[12, 0], [8 * np.log(2), 0]])
+    assert np.isnan(gradients(ops.pow, NAN, 2.0)[0])
+    assert np.isnan(gradients(ops.pow, NAN, 2.0)[1])
+    assert np.isnan(gradients(ops.pow, -2.0, 2.0)[1])  # no real logarithm there
+
+
+def test_second_slope_of_a_power_at_zero():
+    same(gradients(lambda x: ops.pow(x, 2.0), 0.0), 0)
+    graph = rlx.Graph()
+    x = graph.input("x", ())
+    y = graph.input("y", ())
+    graph.set_outputs({"loss": ops.pow(x, y)})
+    second = rlx.hvp(graph, "x")
+    same(rlx.evaluate(second, {"x": 0.0, "y": 2.0, "v_x": 1.0})["hvp_x"], 2)
+
+
+# Softmax, its logarithms, cross-entropy
+
+
+def test_logsumexp_of_infinities():
+    def lse(x):
+        return ops.logsumexp(x, -1)
+
+    same(value(lse, [-INF, -INF]), -INF)
+    same(gradients(lse, [-INF, -INF]), [0, 0])
+    same(value(lse, [-INF, 0.0]), 0)
+    same(gradients(lse, [-INF, 0.0]), [0, 1])
+    same(gradients(lse, [[-INF, -INF], [0.0, 0.0]]), [[0, 0], [0.5, 0.5]])
+    same(value(lse, [INF, 0.0]), INF)
+    assert np.isnan(value(lse, [NAN, 0.0]))
+
+
+def test_softmax_of_a_fully_masked_row_is_nan_and_a_finite_mask_is_uniform():
+    assert np.isnan(value(lambda x: ops.softmax(x, -1), [-INF, -INF])).all()
+    same(value(lambda x: ops.softmax(x, -1), [-1e9, -1e9]), [0.5, 0.5])
+    same(gradients(lambda x: ops.softmax(x, -1), [-1e9, -1e9], g=[1, 0]), [0.25, -0.25])
+    same(value(lambda x: ops.softmax(x, -1), [-INF, 0.0]), [0, 1])
+    same(gradients(lambda x: ops.log_softmax(x, -1), [1000.0, 0.0], g=[0, 1]), [-1, 1])
+
+
+def test_cross_entropy_of_large_logits():
+    def loss(x, t):
+        return ops.softmax_cross_entropy_with_logits(x, t)
+
+    one = np.array([1, 1], np.int32)
+    logits = np.array([[1e8, 1e8], [1000, 0]])
+    same(value(loss, logits, one), [0.693147, 1000])
+    same(gradients(loss, logits, one)[1], [1, -1])
+    hot = np.array([[0.0, 1], [0, 1]])
+    same(value(loss, logits, hot), [0.693147, 1000])
+    same(gradients(loss, logits, hot)[0][1], [1, -1])
+
+
+def test_cross_entropy_scales_each_sample_by_its_own_cotangent():
+    slopes = gradients(
+        ops.softmax_cross_entropy_with_logits, np.zeros((2, 3)), np.array([0, 1], np.int32), g=[1, 2]
+    )
+    same(slopes, [[-2 / 3, 1 / 3, 1 / 3], [2 / 3, -4 / 3, 2 / 3]])
+
+
+# Normalisation
+
+
+def test_layer_norm_slope_and_large_offset():
+    same(gradients(lambda x: ops.layer_norm(x, eps=1e-5), [1.0, 2, 3], g=[1, 0, 0]), [0.204132, -0.408245, 0.204113], 1e-4)
+    same(value(lambda x: ops.layer_norm(x, eps=1e-5), [10000.0, 10001, 10002]), [-1.22474, 0, 1.22474], 1e-4, 1e-6)
+
+
+def test_layer_norm_gives_gamma_and_beta_their_gradients():
+    x = np.array([[1.0, 2, 3], [3, 1, 2]])
+    _, gamma, beta = gradients(lambda x, c, b: ops.layer_norm(x, c, b), x, np.ones(3), np.zeros(3))
+    same(gamma, value(lambda x: ops.layer_norm(x), x).sum(0), 1e-5, 1e-6)
+    same(beta, [2, 2, 2])
+
+
+@pytest.mark.parametrize("row", [0.0, 300.0, 1e-4])
+def test_normalising_a_constant_f16_row_gives_zeros(row):
+    x = np.full((2, 4), row, np.float16)
+    same(value(lambda x: ops.layer_norm(x, eps=1e-12), x), np.zeros((2, 4)))
+    assert np.isfinite(gradients(lambda x: ops.layer_norm(x, eps=1e-12), x * 0, g=0)).all()
+
+
+# Broadcasting
+
+
+@pytest.mark.parametrize("function", [ops.add, ops.sub])
+def test_broadcast_operands_get_summed_gradients(function):
+    sign = 1 if function is ops.add else -1
+    same(gradients(function, np.ones((2, 3)), np.ones(3))[1], np.full(3, 2 * sign))
+    same(gradients(function, np.ones((2, 3, 4)), np.ones(1))[1], [24 * sign])
+    same(gradients(function, np.ones(1), np.ones((2, 3, 4)))[0], [24])
+    same(gradients(function, 1.0, np.ones((2, 3, 4)))[0], 24)
+
+
+@pytest.mark.parametrize("function", [ops.mul, ops.div, ops.pow])
+def test_a_broadcast_middle_axis(function):
+    left = gradients(function, np.ones((2, 1, 3)), np.ones((2, 4, 3)))[0]
+    same(left, np.full((2, 1, 3), 4))
+
+
+# Embedding
+
+
+def test_repeated_ids_add_up_in_every_batch():
+    table = np.zeros((3, 1))
+    same(gradients(ops.gather, table, np.array([0, 0, 1], np.int32), g=[[1], [2], [4]]), [[3], [4], [0]])
+    ids = np.array([[0, 0, 1], [1, 2, 0]], np.int32)
+    same(gradients(ops.gather, table, ids, g=np.array([[1, 2, 4], [8, 16, 32]])[..., None]), [[35], [12], [16]])
+    along = gradients(lambda x, i: ops.gather(x, i, 1), np.zeros((2, 3)), np.array([2, 2], np.int32), g=[[1, 2], [4, 8]])
+    same(along, [[0, 0, 3], [0, 0, 12]])
+
+
+# Convolution
+
+
+def test_strided_convolution_leaves_the_unread_tail_without_gradient():
+    dx, dw = gradients(lambda x, w: ops.conv2d(x, w, strides=(1, 2)), np.ones((1, 1, 1, 6)), np.ones((1, 1, 1, 3)))
+    same(dx, [[[[1, 1, 2, 1, 1, 0]]]])
+    same(dw, [[[[2, 2, 2]]]])
+
+
+# Networks
+
+
+def test_every_weight_of_a_network_gets_a_gradient():
+    rng = np.random.default_rng(0)
+    graph = rlx.Graph("mlp")
+    x = graph.input("x", (4, 3))
+    h = ops.tanh(x @ graph.param("W1", (3, 5)) + graph.param("b1", (5,)))
+    out = h @ graph.param("W2", (5, 2)) + graph.param("b2", (2,))
+    graph.set_outputs({"loss": ops.mean(ops.square(out))})
+    feeds = {name: rng.standard_normal(t.shape) for name, t in graph.leaves().items()}
+    slopes = rlx.evaluate(rlx.grad(graph), {**feeds, "d_output": 1.0})
+    assert sorted(slopes) == ["grad_W1", "grad_W2", "grad_b1", "grad_b2"]
+    for name, slope in slopes.items():
+        assert np.abs(slope).min() > 0, name
+
+
+# Arguments that must not pass
+
+
+@pytest.mark.parametrize("reduce", [ops.sum, ops.mean, ops.max, ops.min, ops.logsumexp, ops.layer_norm])
+def test_an_empty_list_of_axes_is_refused(reduce):
+    with pytest.raises(ShapeError, match="axes"):
+        value(lambda x: reduce(x, axis=[]), np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ops.broadcast_to(x, (4, 3)), lambda x: ops.reshape(x, (2, 4)), lambda x: ops.reshape(x, (-1, 4)),
+        lambda x: ops.reshape(x, (-1, -1)), lambda x: ops.broadcast_to(x, (3,)), lambda x: ops.squeeze(x, 0),
+        lambda x: ops.tile(x, (2,)), lambda x: ops.transpose(x, (0, 0)), lambda x: ops.concat([x, x[:, :2]], 0),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused_while_building(call):
+    with pytest.raises(ShapeError):
+        value(call, np.ones((2, 3)))
+
+
+# Comparing
+
+
+@pytest.mark.parametrize("actual", [[NAN], [INF], [-INF]])
+def test_a_comparison_refuses_what_is_not_finite(actual):
+    one = np.ones(1, np.float32)
+    for a, b in ((np.float32(actual), one), (one, np.float32(actual)), (np.float32(actual), np.float32(actual))):
+        with pytest.raises(ArrayMismatch, match="not finite"):
+            assert_close(a, b)
+
+
+def test_the_gradient_check_refuses_nan():
+    graph = rlx.Graph()
+    graph.set_outputs({"y": ops.sqrt(graph.input("x", (2,)))})
+    with pytest.raises(AssertionError):
+        rlx.check_grads(graph, {"x": np.array([-1.0, 1.0])}, "x")
