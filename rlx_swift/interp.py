@@ -27,7 +27,9 @@ def evaluate(graph: Graph | SymbolicGraph, feeds: Mapping[str, Any], dtype: Any 
     return run(bound(graph, feeds), feeds, dtype)[0]
 
 
-def run(graph: Graph, feeds: Mapping[str, Any], dtype: Any = None) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def run(
+    graph: Graph, feeds: Mapping[str, Any], dtype: Any = None
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The outputs, and the next values of what the graph assigns; arguments as for `evaluate`."""
     mode = np.dtype(dtype) if dtype is not None else None
     if mode is not None and mode.kind != "f":

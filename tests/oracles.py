@@ -58,7 +58,7 @@ for _name, _function in {
     "div": lambda x, y: x / y,
     "maximum": lambda x, y: np.where(np.isnan(x) | (x > y), x, y),
     "minimum": lambda x, y: np.where(np.isnan(x) | (x < y), x, y),
-    "pow": f64(lambda x, y: np.float_power(x, y)),
+    "pow": f64(np.float_power),
     "neg": lambda x: 0 - x if x.dtype.kind == "i" else -x,
     "exp": np.exp,
     "log": np.log,
@@ -302,7 +302,8 @@ def convolve(x: np.ndarray, w: np.ndarray, strides: Any, padding: Any, dilation:
     for o, c in itertools.product(range(w.shape[0]), range(per_in)):
         for tap in np.ndindex(*w.shape[2:]):
             window = tuple(
-                slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilation, sizes, strides, strict=True)
+                slice(t * d, t * d + (n - 1) * s + 1, s)
+                for t, d, n, s in zip(tap, dilation, sizes, strides, strict=True)
             )
             out[:, o] += w[(o, c, *tap)] * padded[(slice(None), o // per_out * per_in + c, *window)]
     return out
@@ -360,12 +361,9 @@ def windows(shape: tuple[int, ...], attrs: Any) -> Any:
         for n, p, k, s in zip(shape, attrs.padding, attrs.kernel, attrs.strides, strict=True)
     ]
     for at in np.ndindex(*sizes):
-        spans = [range(i * s - p[0], i * s - p[0] + k) for i, s, p, k in zip(at, attrs.strides, attrs.padding, attrs.kernel, strict=True)]
+        firsts = [i * s - p[0] for i, s, p in zip(at, attrs.strides, attrs.padding, strict=True)]
+        spans = [range(first, first + k) for first, k in zip(firsts, attrs.kernel, strict=True)]
         yield at, [q for q in itertools.product(*spans) if all(0 <= i < n for i, n in zip(q, shape, strict=True))]
-
-
-def pooled_shape(x: np.ndarray, attrs: Any) -> tuple[int, ...]:
-    return (*x.shape[:2], *list(windows(x.shape[2:], attrs))[-1][0])
 
 
 def result_like(x: np.ndarray, attrs: Any) -> np.ndarray:

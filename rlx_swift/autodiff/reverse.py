@@ -86,8 +86,8 @@ def differentiable_leaves(graph: Graph, wrt: Wrt) -> dict[str, Tensor]:
     """The leaves named by `wrt`; raises NameNotFoundError, or NotDifferentiableError for integers and bools."""
     names = list(graph.params) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
     if not names:
-        raise GraphError("wrt", "expected at least one name" if wrt is not None else f"graph {graph.name!r} has no params",
-                         "name the inputs or params to differentiate by")
+        problem = f"graph {graph.name!r} has no params" if wrt is None else "expected at least one name"
+        raise GraphError("wrt", problem, "name the inputs or params to differentiate by")
     leaves = {name: graph.leaf(name) for name in names}
     for name, tensor in leaves.items():
         if not tensor.dtype.is_float:

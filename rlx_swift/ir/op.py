@@ -15,9 +15,10 @@ from ..errors import GraphError
 from .types import Shape, TensorType
 
 if TYPE_CHECKING:
-    from .graph import Tensor
+    from .tensor import Tensor
 
 
+@dataclass(frozen=True)
 class Attrs:
     """Base of all attribute classes: frozen dataclasses of plain, hashable values."""
 

@@ -35,7 +35,7 @@ def print_node(node: Node, names: Namer) -> str:
     """One line: results with types, op, operands, attributes."""
     results = ", ".join(f"{names(t)}: {t.type}" for t in node.outputs)
     attributes = [
-        f"{f.name}={getattr(node.attrs, f.name)!r}" for f in dataclasses.fields(node.attrs)  # type: ignore[arg-type]
+        f"{f.name}={getattr(node.attrs, f.name)!r}" for f in dataclasses.fields(node.attrs)
     ]
     scope = f"  # {node.scope}" if node.scope else ""
     return f"{results} = {node.op.name}({', '.join([*map(names, node.inputs), *attributes])}){scope}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
-import functools
 import json
 import math
 import types
@@ -43,7 +41,7 @@ def to_json(graph: Graph) -> str:
         nodes.append({
             "op": node.op.name,
             "inputs": [numbers[id(x)] for x in node.inputs],
-            "attrs": {f.name: _encode(getattr(node.attrs, f.name)) for f in dataclasses.fields(node.attrs)},  # type: ignore[arg-type]
+            "attrs": {field: _encode(getattr(node.attrs, field)) for field in _hints(node.op.attrs)},
             **({"scope": node.scope} if node.scope else {}),
         })
         number(node.outputs)
@@ -151,7 +149,14 @@ def _attrs(kind: type[Attrs], data: Any) -> Attrs:
     return attrs
 
 
-_hints = functools.lru_cache(maxsize=None)(typing.get_type_hints)
+_HINTS: dict[type[Attrs], dict[str, Any]] = {}
+
+
+def _hints(kind: type[Attrs]) -> dict[str, Any]:
+    """The declared types of an attribute class by field."""
+    if kind not in _HINTS:
+        _HINTS[kind] = typing.get_type_hints(kind)
+    return _HINTS[kind]
 
 
 def _is(value: object, hint: Any) -> bool:

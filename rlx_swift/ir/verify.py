@@ -20,7 +20,8 @@ def verify(graph: Graph) -> None:
     names = Namer(graph)
     taken: set[str] = set()
     known: set[int] = set()
-    for kind, table in ((LeafKind.INPUT, graph.inputs), (LeafKind.PARAM, graph.params), (LeafKind.BUFFER, graph.buffers)):
+    tables = {LeafKind.INPUT: graph.inputs, LeafKind.PARAM: graph.params, LeafKind.BUFFER: graph.buffers}
+    for kind, table in tables.items():
         for name, tensor in table.items():
             leaf = tensor.producer
             if not isinstance(leaf, Leaf) or leaf.kind is not kind or leaf.name != name or tensor.graph is not graph:

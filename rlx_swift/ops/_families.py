@@ -106,10 +106,13 @@ def binary(
         rule = partials
 
         def vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> tuple[Tensor | None, ...]:
-            return tuple(None if d is None else times(g, d) for d in rule(*ins, out))
+            x, y = ins
+            return tuple(None if d is None else times(g, d) for d in rule(x, y, out))
 
         def jvp(ts: tuple[Tensor | None, ...], out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> Tensor:
-            terms = [times(t, d) for t, d in zip(ts, rule(*ins, out), strict=True) if t is not None and d is not None]
+            x, y = ins
+            slopes = zip(ts, rule(x, y, out), strict=True)
+            terms = [times(t, d) for t, d in slopes if t is not None and d is not None]
             return terms[0] if len(terms) == 1 else FUNCTIONS["add"](*terms)
 
     pairs = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 3)), ((2, 1, 3), (4, 1)))

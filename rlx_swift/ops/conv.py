@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ def as_padding(padding: Padding, size: Shape, kernel: Shape, strides: Shape, sub
             total = max(0, (-(-n // s) - 1) * s + k - n)
             around.append((total // 2, total - total // 2))
         return around[0], around[1]
-    pair = (padding, padding) if isinstance(padding, int) else padding
+    pair: Any = (padding, padding) if isinstance(padding, int) else padding
     try:
         sides = [as_ints(p, subject) for p in pair]
     except (TypeError, ShapeError):

@@ -153,8 +153,9 @@ def _gelu_tanh_slope(x: Tensor, out: Tensor) -> Tensor:
 
 
 GELU = unary(
-    "gelu", "x times the normal distribution function of x", lambda x: x * 0.5 * (1 + _erf(x * x.dtype.type(_SQRT_HALF))),
-    _gelu_slope, mil=Mil("gelu", ("x",), fixed(mode="EXACT")),
+    "gelu", "x times the normal distribution function of x",
+    lambda x: x * 0.5 * (1 + _erf(x * x.dtype.type(_SQRT_HALF))), _gelu_slope,
+    mil=Mil("gelu", ("x",), fixed(mode="EXACT")),
 )
 GELU_TANH = unary(
     "gelu_tanh", "gelu by its tanh approximation",
@@ -183,7 +184,9 @@ def abs(x: TensorLike) -> Tensor:
     return apply(ABS, x)
 
 
-ABS = unary("abs", "absolute value", np.abs, lambda x, out: sign(stop_gradient(x)), integers=True, domain=Domain(kinks=(0.0,)))
+ABS = unary(
+    "abs", "absolute value", np.abs, lambda x, out: sign(stop_gradient(x)), integers=True, domain=Domain(kinks=(0.0,))
+)
 
 
 @public
@@ -231,5 +234,6 @@ def stop_gradient(x: TensorLike) -> Tensor:
 STOP_GRADIENT = Op(
     name="stop_gradient", summary="x, through which no derivative passes", attrs=NoAttrs,
     infer=lambda types, attrs: types, eval=lambda arrays, attrs: arrays[0].copy(),
-    vjp=Stopped(), jvp=Stopped(), lower=Mil("identity", ("x",)), kind=OpKind.DATA_MOVEMENT, domain=Domain(), cases=(Case(((2, 3),)), Case(((),))),
+    vjp=Stopped(), jvp=Stopped(), lower=Mil("identity", ("x",)), kind=OpKind.DATA_MOVEMENT, domain=Domain(),
+    cases=(Case(((2, 3),)), Case(((),))),
 )

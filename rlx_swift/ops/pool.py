@@ -91,8 +91,9 @@ def _out_size(size: Shape, attrs: PoolAttrs) -> Shape:
 def _infer(types: tuple[TensorType, ...], attrs: PoolAttrs) -> tuple[TensorType, ...]:
     x = types[0]
     require_float("pooling", x)
-    if min(*attrs.kernel, *attrs.strides) < 1 or any(not 0 <= min(p) <= max(p) < k for p, k in zip(attrs.padding, attrs.kernel, strict=True)):
-        raise ShapeError("pooling", f"expected a kernel and strides of at least 1, padding below the kernel, got {attrs}")
+    inside = [0 <= min(p) <= max(p) < k for p, k in zip(attrs.padding, attrs.kernel, strict=True)]
+    if min(*attrs.kernel, *attrs.strides) < 1 or not all(inside):
+        raise ShapeError("pooling", f"expected sizes and strides of at least 1, padding below the kernel, got {attrs}")
     if x.rank != 4 or min(_out_size(x.shape[2:], attrs)) < 1:
         raise ShapeError("pooling", f"the window {attrs.kernel} does not fit {x} with padding {attrs.padding}")
     return (x.with_shape((*x.shape[:2], *_out_size(x.shape[2:], attrs))),)
@@ -244,7 +245,8 @@ MAX_POOL2D_GRAD = Op(
     vjp=lambda h, out, ins, attrs: (None, None, _pick(ins[0], ins[1], h, attrs)), jvp=_third_jvp(_place),
     lower=Decompose(_place_lower), kind=OpKind.DATA_MOVEMENT, domain=_DISTINCT,
     cases=tuple(
-        Case((shape, _pooled(shape, a), _pooled(shape, a)), a, held=(0, 1), prepare=_with_pooled(a)) for shape, a in _BASES
+        Case((shape, _pooled(shape, a), _pooled(shape, a)), a, held=(0, 1), prepare=_with_pooled(a))
+        for shape, a in _BASES
     ),
 )
 MAX_POOL2D_PICK = Op(
@@ -252,7 +254,9 @@ MAX_POOL2D_PICK = Op(
     infer=_max_infer_pick, eval=_pick_eval,
     vjp=lambda g, out, ins, attrs: (None, None, _place(ins[0], ins[1], g, attrs)), jvp=_third_jvp(_pick),
     lower=Decompose(_pick_lower), kind=OpKind.DATA_MOVEMENT, domain=_DISTINCT,
-    cases=tuple(Case((shape, _pooled(shape, a), shape), a, held=(0, 1), prepare=_with_pooled(a)) for shape, a in _BASES),
+    cases=tuple(
+        Case((shape, _pooled(shape, a), shape), a, held=(0, 1), prepare=_with_pooled(a)) for shape, a in _BASES
+    ),
 )
 
 

@@ -52,5 +52,6 @@ def _slope_of_constant_power(x: Tensor, exponent: float) -> Tensor:
 
 
 POW = binary(
-    "pow", "x to the power of y", np.power, _partials, domains=(Domain(0.3, 2.0), Domain(-2.0, 3.0)), require=require_float
+    "pow", "x to the power of y", np.power, _partials, domains=(Domain(0.3, 2.0), Domain(-2.0, 3.0)),
+    require=require_float,
 )

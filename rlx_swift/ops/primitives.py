@@ -150,7 +150,8 @@ def _conv_transpose_infer(types: tuple[TensorType, ...], attrs: MilConvAttrs) ->
 def _conv_eval(arrays: tuple[np.ndarray, ...], attrs: MilConvAttrs) -> np.ndarray:
     from .conv_reference import conv2d
 
-    return conv2d(*arrays, attrs.strides, attrs.padding, (1, 1), attrs.groups)
+    x, w = arrays
+    return conv2d(x, w, attrs.strides, attrs.padding, (1, 1), attrs.groups)
 
 
 def _conv_transpose_eval(arrays: tuple[np.ndarray, ...], attrs: MilConvAttrs) -> np.ndarray:

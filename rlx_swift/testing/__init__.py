@@ -13,7 +13,8 @@ from .devices import assert_devices_agree
 from .operands import Sample, sample, sample_operands
 
 __all__ = [
-    "Sample", "Tolerance", "assert_close", "assert_devices_agree", "sample", "sample_operands", "strategies", "tolerance",
+    "Sample", "Tolerance", "assert_close", "assert_devices_agree", "sample", "sample_operands", "strategies",
+    "tolerance",
 ]
 
 

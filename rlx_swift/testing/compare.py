@@ -54,7 +54,8 @@ def assert_close(
     """
     actual, expected = np.asarray(actual), np.asarray(expected)
     if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
-        raise ArrayMismatch(what, f"expected {expected.dtype}{list(expected.shape)}, got {actual.dtype}{list(actual.shape)}")
+        types = [f"{a.dtype}{list(a.shape)}" for a in (expected, actual)]
+        raise ArrayMismatch(what, f"expected {types[0]}, got {types[1]}")
     if actual.dtype.kind != "f":
         _require(actual == expected, actual, expected, what)
         return

@@ -34,7 +34,7 @@ def assert_devices_agree(
 
 def run_on(device: str, g: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The outputs of the graph as a session on that device computes them."""
-    from ..session import Session
+    from ..session.compiled import Session
 
     compiled = Session(device=device).compile(g)
     for name, tensor in {**g.params, **g.buffers}.items():

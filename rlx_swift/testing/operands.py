@@ -57,17 +57,17 @@ def sample_operands(op: Op[Any], case: Case, rng: np.random.Generator) -> list[n
 
 def sample_array(type: TensorType, domain: Domain, rng: np.random.Generator) -> np.ndarray:
     """One array of that type from the domain, a little away from its kinks."""
-    values = rng.uniform(domain.low, domain.high, type.shape)
     kind = type.dtype.numpy.kind
     if kind == "i":
-        values = rng.integers(int(np.ceil(domain.low)), int(np.floor(domain.high)), type.shape, endpoint=True)
-    elif kind == "b":
-        values = rng.random(type.shape) < 0.5
-    else:
-        for kink in domain.kinks:
-            off = values - kink
-            values = np.where(np.abs(off) < _KINK_GAP, kink + np.copysign(_KINK_GAP, off), values)
-    return np.asarray(values).astype(type.dtype.numpy)
+        low, high = int(np.ceil(domain.low)), int(np.floor(domain.high))
+        return np.asarray(rng.integers(low, high, type.shape, endpoint=True)).astype(type.dtype.numpy)
+    if kind == "b":
+        return np.asarray(rng.random(type.shape) < 0.5)
+    values: np.ndarray = np.asarray(rng.uniform(domain.low, domain.high, type.shape))
+    for kink in domain.kinks:
+        off = values - kink
+        values = np.where(np.abs(off) < _KINK_GAP, kink + np.copysign(_KINK_GAP, off), values)
+    return values.astype(type.dtype.numpy)
 
 
 def _spaced(wanted: list[tuple[TensorType, Domain]], rng: np.random.Generator) -> Any:

@@ -27,11 +27,11 @@ def test_where_with_a_guarded_operand_has_a_finite_gradient():
     same(gradients(guarded, [[4.0, -4.0], [0.0, 1.0]]), [[0.25, 1], [1, 0.5]])
 
 
-@pytest.mark.parametrize(("function", "safe"), [(ops.log, 1.0), (ops.sqrt, 1.0), (ops.rsqrt, 1.0), (lambda x: 1.0 / x, 1.0)])
-def test_the_guard_works_for_every_function_with_a_pole(function, safe):
+@pytest.mark.parametrize("function", [ops.log, ops.sqrt, ops.rsqrt, lambda x: 1.0 / x])
+def test_the_guard_works_for_every_function_with_a_pole(function):
     def guarded(x):
         good = x > 0.0
-        return ops.where(good, function(ops.where(good, x, safe)), 0.0)
+        return ops.where(good, function(ops.where(good, x, 1.0)), 0.0)
 
     slopes = gradients(guarded, [0.0, -1.0, 1.0])
     same(slopes[:2], [0, 0])
@@ -167,14 +167,14 @@ def test_cross_entropy_scales_each_sample_by_its_own_cotangent():
 
 
 def test_layer_norm_slope_and_large_offset():
-    same(gradients(lambda x: ops.layer_norm(x, eps=1e-5), [1.0, 2, 3], g=[1, 0, 0]), [0.204132, -0.408245, 0.204113], 1e-4)
-    same(value(lambda x: ops.layer_norm(x, eps=1e-5), [10000.0, 10001, 10002]), [-1.22474, 0, 1.22474], 1e-4, 1e-6)
+    same(gradients(ops.layer_norm, [1.0, 2, 3], g=[1, 0, 0]), [0.204132, -0.408245, 0.204113], 1e-4)
+    same(value(ops.layer_norm, [10000.0, 10001, 10002]), [-1.22474, 0, 1.22474], 1e-4, 1e-6)
 
 
 def test_layer_norm_gives_gamma_and_beta_their_gradients():
     x = np.array([[1.0, 2, 3], [3, 1, 2]])
-    _, gamma, beta = gradients(lambda x, c, b: ops.layer_norm(x, c, b), x, np.ones(3), np.zeros(3))
-    same(gamma, value(lambda x: ops.layer_norm(x), x).sum(0), 1e-5, 1e-6)
+    _, gamma, beta = gradients(ops.layer_norm, x, np.ones(3), np.zeros(3))
+    same(gamma, value(ops.layer_norm, x).sum(0), 1e-5, 1e-6)
     same(beta, [2, 2, 2])
 
 
@@ -211,7 +211,8 @@ def test_repeated_ids_add_up_in_every_batch():
     same(gradients(ops.gather, table, np.array([0, 0, 1], np.int32), g=[[1], [2], [4]]), [[3], [4], [0]])
     ids = np.array([[0, 0, 1], [1, 2, 0]], np.int32)
     same(gradients(ops.gather, table, ids, g=np.array([[1, 2, 4], [8, 16, 32]])[..., None]), [[35], [12], [16]])
-    along = gradients(lambda x, i: ops.gather(x, i, 1), np.zeros((2, 3)), np.array([2, 2], np.int32), g=[[1, 2], [4, 8]])
+    twice = np.array([2, 2], np.int32)
+    along = gradients(lambda x, i: ops.gather(x, i, 1), np.zeros((2, 3)), twice, g=[[1, 2], [4, 8]])
     same(along, [[0, 0, 3], [0, 0, 12]])
 
 

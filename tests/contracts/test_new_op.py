@@ -74,13 +74,16 @@ def test_a_wrong_rule_is_caught(cube, monkeypatch):
         rlx.check_grads(s.graph, s.feeds, s.wrt)
 
 
-@pytest.mark.parametrize("field", [name for name in FIELDS])
+@pytest.mark.parametrize("field", list(FIELDS))
 def test_leaving_a_field_out_is_an_error(cube, field):
     with pytest.raises(TypeError, match=field):
         Op(**{name: value for name, value in FIELDS.items() if name != field})
 
 
-@pytest.mark.parametrize(("change", "words"), [({}, "twice"), ({"name": "c", "cases": ()}, "case"), ({"name": "d", "attrs": dict}, "Attrs")])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({}, "twice"), ({"name": "c", "cases": ()}, "case"), ({"name": "d", "attrs": dict}, "Attrs")],
+)
 def test_a_record_that_makes_no_sense_is_an_error(cube, change, words):
     with pytest.raises(GraphError, match=words):
         Op(**{**FIELDS, **change})

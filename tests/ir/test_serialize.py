@@ -23,7 +23,7 @@ def network() -> Graph:
     z = ops.max(ops.pad(ops.max_pool2d(y, 2), ((0, 0),) * 3 + ((1, 0),), float("-inf")), (2, 3))
     g.assign("seen", ops.mean(z))
     labels = g.input("labels", (2,), rlx.i32)
-    g.set_outputs({"loss": ops.mean(ops.softmax_cross_entropy_with_logits(z * np.array([1, np.nan, -0.0])[:2], labels))})
+    g.set_outputs({"loss": ops.mean(ops.softmax_cross_entropy_with_logits(z * np.array([np.nan, -0.0]), labels))})
     return g
 
 
@@ -46,8 +46,8 @@ def test_the_text_is_strict_json_and_always_the_same():
 
 PATHS = [
     ("format", 2), ("format", None), ("name", 3), ("leaves", 3), ("leaves", [3]), ("leaves", [{}]), ("constants", [{}]),
-    ("nodes", [{}]), ("nodes", {}), ("outputs", []), ("outputs", {"y": 999}), ("outputs", {"y": -1}), ("outputs", {"y": True}),
-    ("outputs", {"y": "0"}), ("assigns", {"none": 0}), ("generated", 1),
+    ("nodes", [{}]), ("nodes", {}), ("outputs", []), ("outputs", {"y": 999}), ("outputs", {"y": -1}),
+    ("outputs", {"y": True}), ("outputs", {"y": "0"}), ("assigns", {"none": 0}), ("generated", 1),
 ]
 
 
@@ -66,7 +66,10 @@ def test_other_text_is_refused(text):
 
 
 TEXT = network().to_json()
-JUNK = st.one_of(st.none(), st.booleans(), st.integers(-3, 50), st.floats(allow_nan=False), st.text(max_size=3), st.just([]), st.just({}))
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 50), st.floats(allow_nan=False), st.text(max_size=3), st.just([]),
+    st.just({}),
+)
 
 
 @given(st.data())
