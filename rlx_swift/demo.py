@@ -19,7 +19,7 @@ from .nn import init
 from .optim import AdamW
 from .session.config import TrainConfig
 from .session.device import devices
-from .session.fit import batches
+from .session.data import batches
 from .session.model import load_model
 from .session.training import TrainingSession
 

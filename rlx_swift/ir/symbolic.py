@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ..dtypes import DType, f32
+from ..dtypes import DType, f32, as_array
 from ..errors import FeedError, GraphError, ShapeError
 from .graph import Graph, Init
 from .tensor import Tensor
@@ -109,7 +107,7 @@ class SymbolicGraph:
         sizes: dict[str, int] = {}
         for name, given in self.inputs.items():
             if given.dimension and name in feeds:
-                shape = np.shape(feeds[name])
+                shape = as_array(feeds[name], f"input {name!r}").shape
                 if not shape or shape[0] == 0:
                     raise FeedError(f"input {name!r}", f"expected shape {given.shape}, got {shape}", "an empty batch")
                 if sizes.setdefault(given.dimension, shape[0]) != shape[0]:
@@ -161,3 +159,8 @@ def per_size(transform: Callable[..., Graph]) -> Callable[..., Any]:
 def bound(graph: Graph | SymbolicGraph, feeds: Mapping[str, Any]) -> Graph:
     """The graph for a set of feeds."""
     return graph.bind(graph.sizes(feeds)) if isinstance(graph, SymbolicGraph) else graph
+
+
+def sample(graph: Graph | SymbolicGraph) -> Graph:
+    """The graph itself, or its form at some size, to read what does not depend on the size."""
+    return graph.bind(dict.fromkeys(graph.dimensions, 2)) if isinstance(graph, SymbolicGraph) else graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .arrays import Array, Namespace
-from .base import Optimizer, State, require
+from .base import NONNEGATIVE, UNIT, Optimizer, State, require_ranges
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,7 @@ class Adam(Optimizer):
     amsgrad: bool = False
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        require(f"{name} beta1", 0 <= self.beta1 < 1, "a number in [0, 1)", self.beta1)
-        require(f"{name} beta2", 0 <= self.beta2 < 1, "a number in [0, 1)", self.beta2)
-        require(f"{name} eps", self.eps >= 0, "a number of at least 0", self.eps)
-        require(f"{name} weight_decay", self.weight_decay >= 0, "a number of at least 0", self.weight_decay)
+        require_ranges(self, beta1=UNIT, beta2=UNIT, eps=NONNEGATIVE, weight_decay=NONNEGATIVE)
 
     def scalars(self, step: int, lr: float) -> dict[str, float]:
         return {

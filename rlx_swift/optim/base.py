@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from ..errors import ConfigError
@@ -52,7 +54,35 @@ def registry() -> Mapping[str, type[Optimizer]]:
     return _REGISTRY
 
 
+@dataclass(frozen=True)
+class Range:
+    """Where a hyperparameter may lie. Infinities and NaN are in no range."""
+
+    text: str
+    low: float = 0.0
+    high: float = math.inf
+    low_too: bool = True
+
+    def __contains__(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return False
+        number = float(value)
+        return (number >= self.low if self.low_too else number > self.low) and number < self.high
+
+
+UNIT = Range("a number in [0, 1)", high=1.0)
+NONNEGATIVE = Range("a finite number of at least 0")
+POSITIVE = Range("a finite number above 0", low_too=False)
+
+
+def require_ranges(settings: object, **ranges: Range) -> None:
+    """Raises ConfigError for the first attribute of `settings` outside its range."""
+    for field, allowed in ranges.items():
+        require(f"{type(settings).__name__} {field}", getattr(settings, field) in allowed, allowed.text,
+                getattr(settings, field))
+
+
 def require(subject: str, condition: bool, expected: str, got: object) -> None:
-    """Raises ConfigError when a hyperparameter is outside its range (NaN is outside every range)."""
+    """Raises ConfigError when a setting is not what it must be."""
     if not condition:
         raise ConfigError(subject, f"expected {expected}, got {got!r}")

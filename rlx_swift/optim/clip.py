@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .arrays import Array, Namespace
-from .base import require
+from .base import POSITIVE, require_ranges
 
 Gradients = dict[str, Array]
 
@@ -18,7 +18,7 @@ class Clip:
     limit: float
 
     def __post_init__(self) -> None:
-        require(f"{type(self).__name__}", self.limit > 0, "a limit above 0", self.limit)
+        require_ranges(self, limit=POSITIVE)
 
     def apply(self, xp: Namespace, gradients: Mapping[str, Array]) -> Gradients:
         raise NotImplementedError

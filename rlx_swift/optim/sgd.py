@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .arrays import Array, Namespace
-from .base import Optimizer, State, require
+from .base import NONNEGATIVE, UNIT, Optimizer, State, require, require_ranges
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class SGD(Optimizer):
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        require("SGD momentum", self.momentum >= 0, "a number of at least 0", self.momentum)
-        require("SGD weight_decay", self.weight_decay >= 0, "a number of at least 0", self.weight_decay)
+        require_ranges(self, momentum=NONNEGATIVE, dampening=UNIT, weight_decay=NONNEGATIVE)
         plain = self.momentum > 0 and self.dampening == 0
         require("SGD nesterov", plain or not self.nesterov, "momentum above 0 and no dampening with it", self)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 
 from ..errors import DeviceError
 from ..ir.graph import Graph
+
+NO_SCALARS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,11 @@ class Store(Protocol):
 class Executable(Protocol):
     """A graph compiled for one store: params and buffers live there, assigns go there."""
 
-    def run(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name, as arrays of their own. Feeds are checked arrays. On an error the store is unchanged."""
+    def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
+        """The outputs by name, as arrays of their own. On an error the store is unchanged.
+
+        `feeds` are arrays of the inputs' types; `scalars` feed inputs that are f32 of rank 0.
+        """
         ...
 
 

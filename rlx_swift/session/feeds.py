@@ -12,12 +12,37 @@ from ..dtypes import i32
 from ..errors import FeedError
 from ..ir.graph import Graph
 from ..ir.op import OpKind
+from ..ir.symbolic import SymbolicGraph
+from ..ir.symbolic import bound as bind
 from ..ir.types import TensorType
+
+
+class BatchCheck:
+    """Binds a graph to the size of each batch and checks the batch against it."""
+
+    def __init__(self, graph: Graph | SymbolicGraph) -> None:
+        self._graph = graph
+        self._forward: Graph | None = None
+        self._types: dict[str, TensorType] = {}
+
+    def check(self, feeds: Mapping[str, Any]) -> tuple[Graph, dict[str, np.ndarray]]:
+        """The bound graph and the feeds as arrays of its inputs' types; raises FeedError or DTypeError."""
+        forward = bind(self._graph, require_mapping(feeds))
+        if forward is not self._forward:
+            self._forward, self._types = forward, {name: t.type for name, t in forward.inputs.items()}
+        return forward, checked(self._types, feeds)
+
+
+def require_mapping(feeds: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`feeds` itself; raises FeedError when it is not a mapping from names."""
+    if not isinstance(feeds, Mapping):
+        raise FeedError("feeds", f"expected a dict of arrays by input name, got {type(feeds).__name__}")
+    return feeds
 
 
 def checked(inputs: Mapping[str, TensorType], feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The feeds as arrays of the inputs' types; raises FeedError (missing, unknown, shape) or DTypeError."""
-    if feeds.keys() != inputs.keys():
+    if require_mapping(feeds).keys() != inputs.keys():
         _explain_names(inputs, feeds)
     arrays = {}
     for name, wanted in inputs.items():

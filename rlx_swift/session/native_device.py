@@ -13,7 +13,7 @@ from ..ir.types import TensorType
 from ..lower.mil import lower
 from ..lower.names import feature_name
 from ..lower.package import to_bytes
-from .device import DeviceStatus, Store
+from .device import NO_SCALARS, DeviceStatus, Store
 from .feeds import index_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
@@ -63,9 +63,14 @@ class NativeExecutable:
             name: (self._session.buffer(lowered.outputs[name]), tensor.type) for name, tensor in graph.outputs.items()
         }
 
-    def run(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        for name, buffer in self._feeds.items():
-            np.copyto(buffer, feeds[name].reshape(buffer.shape), casting="unsafe")  # bools travel as i32
+    def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
+        for name, array in feeds.items():
+            buffer = self._feeds.get(name)
+            if buffer is not None:  # else nothing in the program reads it
+                np.copyto(buffer, array.reshape(buffer.shape), casting="unsafe")  # bools travel as i32
+        for name, value in scalars.items():
+            if name in self._feeds:
+                self._feeds[name][0] = value
         self._session.run()
         return {name: _result(buffer, type) for name, (buffer, type) in self._results.items()}
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import NameNotFoundError, ShapeError
 from ..interp import run
 from ..ir.graph import Graph
-from .device import DeviceStatus, Store
+from .device import NO_SCALARS, DeviceStatus, Store
 from .feeds import check_ranges, index_ranges
 
 
@@ -27,7 +27,7 @@ class NumpyStore:
     def get(self, name: str) -> np.ndarray:
         if name not in self.arrays:
             raise NameNotFoundError(f"{name!r}", "there is no tensor of that name on the device")
-        return self.arrays[name].copy()
+        return np.array(self.arrays[name])
 
     def __contains__(self, name: str) -> bool:
         return name in self.arrays
@@ -39,10 +39,11 @@ class NumpyExecutable:
         self._resident = [*graph.params, *graph.buffers]
         self._ranges = index_ranges(graph)
 
-    def run(self, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
         check_ranges(self._ranges, feeds)
         resident = {name: self._store.arrays[name] for name in self._resident}
-        outputs, assigns = run(self._graph, {**resident, **feeds})
+        numbers = {name: np.asarray(value, np.float32) for name, value in scalars.items()}
+        outputs, assigns = run(self._graph, {**resident, **feeds, **numbers})
         self._store.arrays.update(assigns)
         return outputs
 

@@ -1,51 +1,23 @@
 """The graphs that a training session runs, built from the user's forward graph.
 
 Each is a plain Graph: what it reads from the device are params and buffers, what it writes there are assigns.
+Every program of a forward graph takes that graph's inputs, used or not, so that one check of a batch serves all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from .. import ops
 from ..autodiff.reverse import backward
-from ..errors import GraphError
+from ..errors import ConfigError, GraphError
 from ..ir.graph import Graph
 from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.tensor import Tensor
-from ..optim import Clip, Optimizer
 from ..optim.arrays import GRAPH
-from ..optim.base import State
 from ..passes.inference import inference
-
-
-@dataclass(frozen=True)
-class Rule:
-    """How all trained params are updated; `scalars` are the names of the optimizer's numbers."""
-
-    optimizer: Optimizer
-    clip: Clip | None
-
-    @property
-    def scalars(self) -> list[str]:
-        return list(self.optimizer.scalars(1, 1.0))
-
-
-def state_name(param: str, slot: str) -> str:
-    return f"state/{param}/{slot}"
-
-
-def scalar_name(scalar: str) -> str:
-    return f"optimizer/{scalar}"
-
-
-def gradient_name(param: str) -> str:
-    return f"gradient/{param}"
-
-
-def next_name(buffer: str) -> str:
-    return f"next/{buffer}"
+from .names import TOTAL, WEIGHT, accumulator_name, gradient_name, next_name, scalar_name, state_name
+from .rule import Rule
 
 
 def gradient_graph(forward: Graph, loss: str, trainable: Sequence[str]) -> Graph:
@@ -57,21 +29,32 @@ def gradient_graph(forward: Graph, loss: str, trainable: Sequence[str]) -> Graph
     return _pruned(graph)
 
 
-def fused_graph(forward: Graph, loss: str, trainable: Sequence[str], rule: Rule) -> Graph:
-    """Outputs the loss and the other outputs of rank 0; writes params, optimizer state and buffers."""
-    graph, gradients = _differentiated(forward, loss, trainable)
+def step_graph(forward: Graph, loss: str, rule: Rule) -> Graph:
+    """A whole update from a batch: outputs the loss and the other outputs of rank 0."""
+    graph, gradients = _differentiated(forward, loss, list(rule.shapes))
     _append_update(graph, gradients, rule)
     return _pruned(graph)
 
 
-def apply_graph(params: Mapping[str, tuple[int, ...]], rule: Rule) -> Graph:
-    """Writes params and optimizer state from the inputs `gradient/<param>`; outputs the first scalar."""
-    graph = Graph("apply_gradients")
-    for name, shape in params.items():
+def accumulate_graph(forward: Graph, loss: str, rule: Rule) -> Graph:
+    """Adds the gradients, times the input `session/weight`, to the accumulators; outputs as `step_graph`."""
+    graph, gradients = _differentiated(forward, loss, list(rule.shapes))
+    weight = graph.input(WEIGHT, ())
+    for name, gradient in gradients.items():
+        total = graph.buffer(accumulator_name(name), gradient.shape)
+        graph.assigns[accumulator_name(name)] = total + weight * gradient
+    return _pruned(graph)
+
+
+def apply_graph(rule: Rule) -> Graph:
+    """An update from the accumulators over the input `session/total`. No outputs."""
+    graph = Graph("apply")
+    total = graph.input(TOTAL, ())
+    gradients = {}
+    for name, shape in rule.shapes.items():
         graph.param(name, shape)
-    gradients = {name: graph.input(gradient_name(name), shape) for name, shape in params.items()}
+        gradients[name] = graph.buffer(accumulator_name(name), shape) / total
     _append_update(graph, gradients, rule)
-    graph.outputs = {"lr": graph.inputs[scalar_name(rule.scalars[0])]}
     return graph
 
 
@@ -84,7 +67,7 @@ def evaluation_graph(forward: Graph, loss: str) -> Graph:
 
 def prediction_graph(forward: Graph, loss: str, outputs: Sequence[str] | None = None) -> Graph:
     """The inference form with the named outputs (all but the loss by default) and only the inputs these need."""
-    graph = inference(forward)
+    graph: Graph = inference(forward)
     names = list(outputs) if outputs is not None else [n for n in graph.outputs if n != loss] or [loss]
     for name in names:
         if name not in graph.outputs:
@@ -104,25 +87,28 @@ def _differentiated(forward: Graph, loss: str, trainable: Sequence[str]) -> tupl
 
 
 def _append_update(graph: Graph, gradients: Mapping[str, Tensor], rule: Rule) -> None:
-    scalars = {name: graph.input(scalar_name(name), ()) for name in rule.scalars}
-    clipped = rule.clip.apply(GRAPH, gradients) if rule.clip else dict(gradients)
-    for name, gradient in clipped.items():
-        param = graph.params[name]
-        slots = rule.optimizer.init(GRAPH, param)
-        state: State = {slot: graph.buffer(state_name(name, slot), like.shape) for slot, like in slots.items()}
-        value, new_state = rule.optimizer.update(GRAPH, gradient, state, param, **scalars)
-        graph.assigns[name] = _like(value, param, name)
-        for slot, old in state.items():
-            graph.assigns[state_name(name, slot)] = _like(new_state[slot], old, state_name(name, slot))
+    params = {name: graph.params[name] for name in rule.shapes}
+    states = {
+        name: {slot: graph.buffer(state_name(name, slot), shape) for slot, shape in slots.items()}
+        for name, slots in rule.slots.items()
+    }
+    scalars = [
+        {name: graph.input(scalar_name(index, name), ()) for name in numbers}
+        for index, numbers in enumerate(rule.scalars(1, 1.0))
+    ]
+    values, news = rule.apply(GRAPH, gradients, params, states, scalars, _settled)
+    graph.assigns.update(values)
+    for name, new in news.items():
+        graph.assigns.update({state_name(name, slot): value for slot, value in new.items()})
 
 
-def _like(value: Tensor, old: Tensor, name: str) -> Tensor:
+def _settled(name: str, value: Tensor, old: Tensor) -> Tensor:
+    value = old.graph.as_tensor(value, old.dtype)
     if value.type != old.type:
-        raise GraphError(f"update of {name!r}", f"expected {old.type}, got {value.type}")
+        raise ConfigError(f"update of {name!r}", f"expected {old.type}, got {value.type}")
     return ops.identity(old) if value is old else value
 
 
 def _pruned(graph: Graph) -> Graph:
-    """Without dead nodes; inputs stay, so that every program of a session takes the same feeds."""
     drop_unused_leaves(graph, keep=graph.inputs)
     return graph

@@ -1,8 +1,7 @@
-"""The training session: a forward graph, its weights on a device, and an optimizer."""
+"""The training session: a forward graph, its weights on a device, and an optimizer. It joins the parts."""
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,20 +10,25 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.reverse import loss_name
-from ..errors import ConfigError, FeedError, GraphError, NameNotFoundError, RlxError, SessionError
+from ..errors import ConfigError, GraphError, NameNotFoundError, SessionError
 from ..ir.graph import Graph
-from ..ir.symbolic import SymbolicGraph, bound
+from ..ir.symbolic import SymbolicGraph, bound, sample
 from ..lower.mil import lower
 from ..lower.package import write_package
-from ..optim.schedule import Schedule, as_schedule
+from ..optim.schedule import Schedule, as_schedule, rate
 from . import feeds as feeding
-from .compiled import Programs, as_param, initial_values
+from .compiled import Programs
 from .config import TrainConfig
 from .device import pick
 from .fit import Callback, History, fit
-from .programs import Rule, evaluation_graph, gradient_graph, gradient_name, prediction_graph
+from .names import gradient_name, require_unreserved
+from .programs import evaluation_graph, gradient_graph, prediction_graph
 from .report import Eligible, StepReport, Unsupported, UpdatePath
-from .updates import Arrays, FusedUpdate, HostUpdate, Update, write_buffers
+from .rule import Group, Rule
+from .selection import matching
+from .state import OptimizerState, Window, fill_accumulators
+from .updates import Arrays, FusedUpdate, HostUpdate, Numbers, Update
+from .weights import Weights, as_array, initial_values
 
 Batch = Mapping[str, Any]
 
@@ -39,8 +43,14 @@ class TrainingSession:
         initial: values of params and buffers by name, over those that the graph gives.
         config: optimizer, learning rate, clip, seed.
         device: "numpy", "cpu", "coreml", or None for the best present.
+        loss: the output to minimise; by default "loss", or the only one.
 
-    Raises NameNotFoundError, ConfigError (a param without a value), GraphError (no such loss, not of rank 0).
+    Whatever a method raises, the session goes on as if the call had not been made.
+
+    Raises:
+        NameNotFoundError: `trainable` or `initial` names what the graph does not have.
+        ConfigError: a param has no value.
+        GraphError: there is no such loss, or it is not of rank 0.
     """
 
     def __init__(
@@ -49,48 +59,32 @@ class TrainingSession:
         loss: str | None = None,
     ) -> None:
         self.graph, self.config = graph, config or TrainConfig()
-        sample = graph.bind(dict.fromkeys(graph.dimensions, 2)) if isinstance(graph, SymbolicGraph) else graph
-        sample.verify()
-        self.loss = loss_name(sample, loss)
-        if sample.outputs[self.loss].shape != () or not sample.outputs[self.loss].dtype.is_float:
-            raise GraphError(
-                f"loss {self.loss!r}", f"expected a float of rank 0, got {sample.outputs[self.loss].type}", "reduce it"
-            )
-        self._resident = {n: t.shape for n, t in (*sample.params.items(), *sample.buffers.items())}
-        self._trainable = _matching(trainable, list(sample.params))
+        form = sample(graph)
+        form.verify()
+        require_unreserved(form.leaves())
+        self.loss = _checked_loss(form, loss)
         self._device = pick(device)
-        self._store = self._device.make_store()
-        for name, value in self._starting_values(sample, initial or {}).items():
-            self._store.put(name, value)
+        self._weights = Weights(self._device, form)
+        self._weights.set({**initial_values(form, self.config.seed), **(initial or {})})
+        for name in self._weights.without_value():
+            raise ConfigError(f"param {name!r}", "it has no value", "give one in `initial` or as its `init`")
+        self.trainable = tuple(matching(trainable, form.params))
+        shapes = {name: self._weights.shapes[name] for name in self.trainable}
+        self._rule = Rule([Group(self.config.optimizer, self.trainable)], self.config.clip, shapes)
+        self._state = OptimizerState(self._weights.store, self._rule)
         self._schedule: Schedule = as_schedule(self.config.lr)
-        self._rule = Rule(self.config.optimizer, self.config.clip)
-        self._steps = 0
-        self._accumulated: Arrays | None = None
-        self._accumulated_weight, self._accumulated_loss, self._pending = 0.0, 0.0, 0
+        self._steps, self._window = 0, Window()
+        self._batches = feeding.BatchCheck(graph)
+        self._prediction_inputs = list(prediction_graph(form, self.loss).inputs)
         self.last_report: StepReport | None = None
-        self._fused_reason = "with_fused_optimizer() was not called"
-        self._gradients = self._family(lambda forward: gradient_graph(forward, self.loss, self._trainable))
+        self._gradients = self._family(lambda forward: gradient_graph(forward, self.loss, self.trainable))
         self._evaluations = self._family(lambda forward: evaluation_graph(forward, self.loss))
         self._predictions = self._family(lambda forward: prediction_graph(forward, self.loss))
-        shapes = {name: self._resident[name] for name in self._trainable}
-        self._update: Update = HostUpdate(self._store, self._gradients, shapes, self._rule)
+        self._update: Update = HostUpdate(self._weights.store, self._gradients, self._rule)
+        self._fused_reason = "with_fused_optimizer() was not called"
 
     def _family(self, build: Callable[[Graph], Graph]) -> Programs:
-        return Programs(self._device, self._store, build)
-
-    def _starting_values(self, sample: Graph, initial: Mapping[str, Any]) -> Arrays:
-        for name in initial:
-            if name not in self._resident:
-                raise NameNotFoundError(
-                    f"initial value {name!r}", "there is no param or buffer of that name",
-                    f"the graph has {', '.join(self._resident)}",
-                )
-        values = initial_values(sample, self.config.seed)
-        values.update({name: as_param(value, self._resident[name], name) for name, value in initial.items()})
-        missing = [name for name in self._resident if name not in values]
-        if missing:
-            raise ConfigError(f"param {missing[0]!r}", "it has no value", "give one in `initial` or as its `init`")
-        return values
+        return Programs(self._device, self._weights.store, build)
 
     # Settings
 
@@ -100,22 +94,21 @@ class TrainingSession:
         Where that cannot be done, the host goes on updating, `fused_active` is False and `fused_reason` says why.
         """
         self._require_fresh("with_fused_optimizer()")
-        shapes = {name: self._resident[name] for name in self._trainable}
         try:
-            self._update = FusedUpdate(self._device, self._store, self.loss, shapes, self._rule)
+            self._update = FusedUpdate(self._device, self._weights.store, self.loss, self._rule)
             self._fused_reason = ""
-        except (RlxError, NotImplementedError) as error:
+        except Exception as error:  # a user's rule may raise anything when it meets graph tensors
             self._fused_reason = f"{type(self.config.optimizer).__name__} cannot be part of the program: {error}"
         return self
 
     def _require_fresh(self, call: str) -> None:
-        if self._steps or self._pending:
+        if self._steps or self._window.count:
             raise SessionError(call, "expected before the first step", f"{self._steps} updates have been applied")
 
     @property
     def fused_active(self) -> bool:
         """Whether the optimizer runs inside the device program."""
-        return isinstance(self._update, FusedUpdate)
+        return self._update.path is UpdatePath.FUSED
 
     @property
     def fused_reason(self) -> str:
@@ -124,10 +117,12 @@ class TrainingSession:
 
     @property
     def update_path(self) -> UpdatePath:
+        """How steps update the weights."""
         return self._update.path
 
     @property
     def device(self) -> str:
+        """The name of the device that runs the programs."""
         return self._device.name
 
     @property
@@ -138,7 +133,7 @@ class TrainingSession:
     @property
     def lr(self) -> float:
         """The learning rate of the next update; assigning a number or a function replaces the schedule."""
-        return float(self._schedule(self._steps))
+        return rate(self._schedule, self._steps)
 
     @lr.setter
     def lr(self, value: float | Schedule) -> None:
@@ -147,19 +142,18 @@ class TrainingSession:
     @property
     def compile_count(self) -> int:
         """How many training programs were compiled: one for each batch size."""
-        return self._training_programs().compiled
+        return self._update.training_programs().compiled
 
     @property
     def programs(self) -> dict[str, int]:
         """How many programs of each kind were compiled."""
-        families = {"train" if self.fused_active else "gradient": self._training_programs()}
-        if isinstance(self._update, FusedUpdate):
-            families |= {"gradient": self._gradients, "apply": self._update.apply_programs}
-        families |= {"evaluate": self._evaluations, "predict": self._predictions}
+        families = {
+            "train": self._update.training_programs(), **self._update.other_programs(), "gradient": self._gradients,
+            "evaluate": self._evaluations, "predict": self._predictions,
+        }
+        if families["train"] is self._gradients:
+            del families["train"]
         return {kind: family.compiled for kind, family in families.items() if family.compiled}
-
-    def _training_programs(self) -> Programs:
-        return self._update.programs if isinstance(self._update, FusedUpdate) else self._gradients
 
     def mlupdatetask_eligibility(self) -> Eligible | Unsupported:
         """Whether Core ML's own MLUpdateTask could train this graph."""
@@ -173,82 +167,74 @@ class TrainingSession:
     def step(self, batch: Batch) -> StepReport:
         """One update from one batch. The loss is that before the update.
 
-        Raises FeedError and DTypeError for a bad batch, with weights unchanged; SessionError while
-        micro-batches are pending.
+        Raises FeedError or DTypeError for a batch that does not fit, SessionError while micro-batches are pending.
         """
-        if self._pending:
-            raise SessionError(
-                "step()", f"{self._pending} accumulated micro-batches are pending",
-                "call step_accumulated() or discard_accumulated() first",
-            )
-        forward, feeds = self._checked(batch)
-        results = self._update.step(forward, feeds, self._scalars())
-        self._steps += 1
-        return self._reported(float(results.pop(self.loss)), results)
+        self._require_nothing_pending("step()")
+        forward, feeds = self._batches.check(batch)
+        results = self._update.step(forward, feeds, self._numbers())
+        return self._applied(float(results.pop(self.loss)), results)
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""
         if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
             raise ConfigError("accumulate weight", f"expected a finite number above 0, got {weight!r}")
-        loss, gradients = self._gradient_run(batch, write=True)
-        scaled = {name: np.float32(weight) * g for name, g in gradients.items()}
-        if self._accumulated is None:
-            self._accumulated = scaled
-        else:
-            for name, gradient in scaled.items():
-                self._accumulated[name] += gradient
-        self._accumulated_weight += weight
-        self._accumulated_loss += weight * loss
-        self._pending += 1
+        forward, feeds = self._batches.check(batch)
+        if not self._window.count:
+            zeros = {name: np.zeros(shape, np.float32) for name, shape in self._rule.shapes.items()}
+            fill_accumulators(self._weights.store, zeros)
+        loss = float(self._update.accumulate(forward, feeds, float(weight))[self.loss])
+        self._window.add(float(weight), loss)
         return loss
 
     @property
     def pending_accumulation(self) -> int:
         """How many micro-batches wait for `step_accumulated`."""
-        return self._pending
+        return self._window.count
 
     def discard_accumulated(self) -> None:
         """Forgets the pending micro-batches."""
-        self._accumulated, self._pending = None, 0
-        self._accumulated_weight = self._accumulated_loss = 0.0
+        self._window = Window()
 
     def step_accumulated(self) -> int:
         """One update from the weighted mean of the pending gradients; how many micro-batches it was, 0 if none."""
-        count = self._pending
-        if self._accumulated is None:
-            return 0
-        total = np.float32(self._accumulated_weight)
-        self._update.apply({name: g / total for name, g in self._accumulated.items()}, self._scalars())
-        self._steps += 1
-        self._reported(self._accumulated_loss / self._accumulated_weight, {})
-        self.discard_accumulated()
-        return count
+        window = self._window
+        if window.count:
+            self._update.apply(window.weight, self._numbers())
+            self._window = Window()
+            self._applied(window.loss / window.weight, {})
+        return window.count
 
     def gradients(self, batch: Batch) -> tuple[float, Arrays]:
         """The loss and the gradient of each trained param; changes nothing."""
-        return self._gradient_run(batch, write=False)
+        forward, feeds = self._batches.check(batch)
+        results = self._gradients.get(forward).run(feeds)
+        return float(results[self.loss]), {name: results[gradient_name(name)] for name in self.trainable}
 
     def apply_gradients(self, gradients: Mapping[str, Any]) -> None:
         """One update from gradients made elsewhere, one for each trained param."""
-        if set(gradients) != set(self._trainable):
-            odd = sorted(set(gradients) ^ set(self._trainable))
-            raise NameNotFoundError(f"gradient {odd[0]!r}", f"expected one for each of {', '.join(self._trainable)}")
-        arrays = {name: as_param(gradients[name], self._resident[name], name) for name in self._trainable}
-        self._update.apply(arrays, self._scalars())
+        self._require_nothing_pending("apply_gradients()")
+        for name in (*gradients, *self.trainable):
+            if name not in gradients or name not in self._rule.shapes:
+                raise NameNotFoundError(f"gradient {name!r}", f"expected one for each of {', '.join(self.trainable)}")
+        arrays = {n: as_array(gradients[n], shape, f"gradient {n!r}") for n, shape in self._rule.shapes.items()}
+        fill_accumulators(self._weights.store, arrays)
+        self._update.apply(1.0, self._numbers())
         self._steps += 1
 
     def evaluate(self, batch: Batch) -> float:
         """The loss of a batch in the graph's inference form; changes nothing."""
-        forward, feeds = self._checked(batch)
-        _, executable = self._evaluations.get(forward)
-        return float(executable.run(feeds)[self.loss])
+        forward, feeds = self._batches.check(batch)
+        return float(self._evaluations.get(forward).run(feeds)[self.loss])
 
     def predict(self, feeds: Batch) -> Arrays:
-        """The outputs other than the loss, from the inputs that these need; changes nothing."""
-        graph, executable = self._predictions.get(self._bound_for_prediction(feeds))
-        wanted = {name: t.type for name, t in graph.inputs.items()}
-        extra = {name for name in feeds if name not in wanted and name in self._input_names()}
-        return executable.run(feeding.checked(wanted, {n: v for n, v in feeds.items() if n not in extra}))
+        """The outputs other than the loss, from the inputs that these need; changes nothing.
+
+        Inputs that only the loss reads may be given or left out.
+        """
+        forward = bound(self.graph, feeding.require_mapping(feeds))
+        needed = {name: forward.inputs[name].type for name in self._prediction_inputs}
+        given = {name: value for name, value in feeds.items() if name in needed or name not in forward.inputs}
+        return self._predictions.get(forward).run(feeding.checked(needed, given))
 
     def fit(
         self, batches: Iterable[Batch], epochs: int = 1, schedule: float | Schedule | None = None,
@@ -257,41 +243,30 @@ class TrainingSession:
     ) -> History:
         """Steps through the batches `epochs` times; see `rlx_swift.session.fit`."""
         if schedule is not None:
-            self.lr = schedule 
+            self.lr = schedule
         return fit(self, batches, epochs, validation, callbacks, accumulate, progress)
 
-    # Weights
+    # Values
 
     def param(self, name: str) -> np.ndarray:
         """A copy of a param's or buffer's value."""
-        self._require_name(name)
-        return self._store.get(name)
+        return self._weights.get(name)
 
     def params(self) -> Arrays:
         """Copies of all params and buffers by name."""
-        return {name: self._store.get(name) for name in self._resident}
+        return self._weights.all()
 
     def set_params(self, values: Mapping[str, Any]) -> None:
         """Gives params and buffers new values, all or none; never recompiles."""
-        for name in values:
-            self._require_name(name)
-        arrays = {name: as_param(value, self._resident[name], name) for name, value in values.items()}
-        for name, array in arrays.items():
-            self._store.put(name, array)
+        self._weights.set(values)
 
     def state(self, name: str) -> Arrays:
         """Copies of the optimizer's state of one trained param, by slot."""
-        return self._update.state(name)
+        return self._state.get(name)
 
     def set_state(self, name: str, slots: Mapping[str, Any]) -> None:
-        """Gives the optimizer's state of one trained param new values."""
-        known = self._update.state(name)
-        for slot in slots:
-            if slot not in known:
-                raise NameNotFoundError(f"state {slot!r} of {name!r}", f"it has {', '.join(known) or 'no slots'}")
-        self._update.set_state(
-            name, {slot: as_param(value, known[slot].shape, f"{name}/{slot}") for slot, value in slots.items()}
-        )
+        """Gives slots of one trained param's optimizer state new values, all or none."""
+        self._state.set(name, slots)
 
     def export(
         self, path: str | os.PathLike[str], outputs: Sequence[str] | None = None,
@@ -306,66 +281,29 @@ class TrainingSession:
         if isinstance(forward, SymbolicGraph):
             forward = forward.bind({**dict.fromkeys(forward.dimensions, 1), **(sizes or {})})
         graph = prediction_graph(forward, self.loss, outputs)
-        kept = {name: self._store.get(name) for name in (*graph.params, *graph.buffers)}
+        kept = {name: self._weights.get(name) for name in (*graph.params, *graph.buffers)}
         write_package(path, lower(graph, baked=kept).model)
 
     # Inside
 
-    def _scalars(self) -> dict[str, float]:
-        lr = float(self._schedule(self._steps))
-        if not (math.isfinite(lr) and lr >= 0):
-            raise ConfigError("lr", f"expected a finite number of at least 0 for update {self._steps}, got {lr!r}")
-        return self.config.optimizer.scalars(self._steps + 1, lr)
+    def _numbers(self) -> Numbers:
+        return self._rule.scalars(self._steps + 1, rate(self._schedule, self._steps))
 
-    def _checked(self, batch: Batch) -> tuple[Graph, Arrays]:
-        forward = bound(self.graph, batch)
-        return forward, feeding.checked({name: t.type for name, t in forward.inputs.items()}, batch)
-
-    def _gradient_run(self, batch: Batch, write: bool) -> tuple[float, Arrays]:
-        forward, feeds = self._checked(batch)
-        _, executable = self._gradients.get(forward)
-        results = executable.run(feeds)
-        if write:
-            write_buffers(self._store, forward, results)
-        return float(results[self.loss]), {name: results[gradient_name(name)] for name in self._trainable}
-
-    def _reported(self, loss: float, results: Arrays) -> StepReport:
-        outputs = {name: value.item() for name, value in results.items() if value.ndim == 0}
+    def _applied(self, loss: float, results: Arrays) -> StepReport:
+        self._steps += 1
+        outputs = {name: value.item() for name, value in results.items()}
         self.last_report = StepReport(loss, self._update.path, outputs=outputs)
         return self.last_report
 
-    def _input_names(self) -> set[str]:
-        return set(self.graph.inputs)
-
-    def _bound_for_prediction(self, feeds: Batch) -> Graph:
-        """Prediction may lack the inputs that only the loss reads, so any input gives the size."""
-        if isinstance(self.graph, Graph):
-            return self.graph
-        given = {d: np.shape(feeds[n])[0] for n, s in self.graph.inputs.items() if (d := s.dimension) and n in feeds}
-        missing = [d for d in self.graph.dimensions if d not in given]
-        if missing:
-            raise FeedError(f"dimension {missing[0]!r}", "no input that has it was given")
-        return self.graph.bind(given)
-
-    def _require_name(self, name: str) -> None:
-        if name not in self._resident:
-            raise NameNotFoundError(
-                f"{name!r}", "there is no param or buffer of that name", f"it has {', '.join(self._resident)}"
-            )
+    def _require_nothing_pending(self, call: str) -> None:
+        if self._window.count:
+            hint = "call step_accumulated() or discard_accumulated() first"
+            raise SessionError(call, f"{self._window.count} accumulated micro-batches are pending", hint)
 
 
-def _matching(trainable: Sequence[str] | str | None, params: list[str]) -> list[str]:
-    """The params that the names and patterns select, in the graph's order."""
-    if trainable is None:
-        chosen = params
-    else:
-        patterns = [trainable] if isinstance(trainable, str) else list(trainable)
-        for pattern in patterns:
-            if not fnmatch.filter(params, pattern) and pattern not in params:
-                raise NameNotFoundError(
-                    f"trainable {pattern!r}", "no param matches", f"the graph has {', '.join(params) or 'none'}"
-                )
-        chosen = [p for p in params if any(p == x or fnmatch.fnmatchcase(p, x) for x in patterns)]
-    if not chosen:
-        raise ConfigError("trainable", "there is no param to train")
-    return chosen
+def _checked_loss(form: Graph, loss: str | None) -> str:
+    name = loss_name(form, loss)
+    type = form.outputs[name].type
+    if type.shape != () or not type.dtype.is_float:
+        raise GraphError(f"loss {name!r}", f"expected a float of rank 0, got {type}", "reduce it")
+    return name

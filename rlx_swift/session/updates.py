@@ -1,130 +1,144 @@
 """The two ways of applying an optimizer: on the host in NumPy, or inside the device program.
 
-Both leave params and buffers on the device. Where the optimizer's state lives is their own affair.
+Both keep everything on the device under the same names, so that either can go on where the other stopped.
+On an error nothing has changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import NameNotFoundError
+from ..errors import ConfigError
 from ..ir.graph import Graph
 from ..optim.arrays import NUMPY
 from .compiled import Programs
 from .device import Device, Store
-from .programs import Rule, apply_graph, fused_graph, gradient_name, next_name, scalar_name, state_name
+from .names import TOTAL, WEIGHT, accumulator_name, gradient_name, next_name, scalar_name, state_name
+from .programs import accumulate_graph, apply_graph, step_graph
 from .report import UpdatePath
+from .rule import Rule
 
 Arrays = dict[str, np.ndarray]
-T = TypeVar("T")
+Numbers = list[dict[str, float]]  # the optimizers' scalars by group
 
 
 class Update(Protocol):
-    """What a session needs of a way to update; `scalars` are the optimizer's numbers for this update."""
+    """What a session needs of a way to update."""
 
     path: UpdatePath
 
-    def step(self, forward: Graph, feeds: Arrays, scalars: Mapping[str, float]) -> Arrays:
-        """One whole update from a batch; the program's outputs of rank 0."""
+    def step(self, forward: Graph, feeds: Arrays, scalars: Numbers) -> Arrays:
+        """One whole update from a batch; the loss and the other outputs of rank 0."""
         ...
 
-    def apply(self, gradients: Arrays, scalars: Mapping[str, float]) -> None:
-        """One update from gradients."""
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
+        """Adds gradients, times `weight`, to the accumulators; results as of `step`."""
         ...
 
-    def state(self, param: str) -> Arrays: ...
-    def set_state(self, param: str, slots: Arrays) -> None: ...
+    def apply(self, total: float, scalars: Numbers) -> None:
+        """One update from the accumulators over `total`."""
+        ...
+
+    def training_programs(self) -> Programs:
+        """The programs that `step` runs."""
+        ...
+
+    def other_programs(self) -> dict[str, Programs]:
+        """Further programs of this way alone, by kind."""
+        ...
 
 
 class HostUpdate:
-    """Gradients from the device, the rule in NumPy, new params to the device."""
+    """Gradients from the device, the rule in NumPy, new values to the device."""
 
     path = UpdatePath.GRADIENT
 
-    def __init__(self, store: Store, gradients: Programs, params: Mapping[str, tuple[int, ...]], rule: Rule) -> None:
+    def __init__(self, store: Store, gradients: Programs, rule: Rule) -> None:
         self._store, self._gradients, self._rule = store, gradients, rule
-        self._state: dict[str, Arrays] = {
-            name: rule.optimizer.init(NUMPY, np.zeros(shape, np.float32)) for name, shape in params.items()
-        }
 
-    def step(self, forward: Graph, feeds: Arrays, scalars: Mapping[str, float]) -> Arrays:
-        _, executable = self._gradients.get(forward)
-        results = executable.run(feeds)
-        self.apply({name: results.pop(gradient_name(name)) for name in self._state}, scalars)
-        write_buffers(self._store, forward, results)
+    def step(self, forward: Graph, feeds: Arrays, scalars: Numbers) -> Arrays:
+        results, gradients, buffers = self._run(forward, feeds)
+        self._commit({**self._updated(gradients, scalars), **buffers})
         return results
 
-    def apply(self, gradients: Arrays, scalars: Mapping[str, float]) -> None:
-        numbers = {name: np.float32(value) for name, value in scalars.items()}
-        clipped = self._rule.clip.apply(NUMPY, gradients) if self._rule.clip else gradients
-        values, states = {}, {}
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
+        results, gradients, buffers = self._run(forward, feeds)
+        names = {name: accumulator_name(name) for name in gradients}
+        sums = {names[n]: self._store.get(names[n]) + np.float32(weight) * g for n, g in gradients.items()}
+        self._commit({**sums, **buffers})
+        return results
+
+    def apply(self, total: float, scalars: Numbers) -> None:
+        sums = {name: self._store.get(accumulator_name(name)) for name in self._rule.shapes}
+        self._commit(self._updated({name: value / np.float32(total) for name, value in sums.items()}, scalars))
+
+    def training_programs(self) -> Programs:
+        return self._gradients
+
+    def other_programs(self) -> dict[str, Programs]:
+        return {}
+
+    def _run(self, forward: Graph, feeds: Arrays) -> tuple[Arrays, Arrays, Arrays]:
+        """The outputs of rank 0, the gradients, and the next values of buffers."""
+        results = self._gradients.get(forward).run(feeds)
+        gradients = {name: results.pop(gradient_name(name)) for name in self._rule.shapes}
+        buffers = {name: results.pop(next_name(name)) for name in forward.assigns}
+        return results, gradients, buffers
+
+    def _updated(self, gradients: Arrays, scalars: Numbers) -> Arrays:
+        """The new params and slots by their names on the device."""
+        numbers = [{name: np.float32(value) for name, value in group.items()} for group in scalars]
+        params = {name: self._store.get(name) for name in self._rule.shapes}
+        states = {
+            name: {slot: self._store.get(state_name(name, slot)) for slot in slots}
+            for name, slots in self._rule.slots.items()
+        }
         with np.errstate(all="ignore"):
-            for name, gradient in clipped.items():
-                param = self._store.get(name)
-                values[name], states[name] = self._rule.optimizer.update(
-                    NUMPY, gradient, self._state[name], param, **numbers
-                )
+            new, news = self._rule.apply(NUMPY, gradients, params, states, numbers, _settled)
+        new.update({state_name(n, slot): value for n, slots in news.items() for slot, value in slots.items()})
+        return new
+
+    def _commit(self, values: Mapping[str, np.ndarray]) -> None:
         for name, value in values.items():
             self._store.put(name, value)
-        self._state.update(states)
-
-    def state(self, param: str) -> Arrays:
-        return {slot: np.array(value, np.float32) for slot, value in _of(self._state, param).items()}
-
-    def set_state(self, param: str, slots: Arrays) -> None:
-        _of(self._state, param).update(slots)
 
 
 class FusedUpdate:
-    """The rule inside the device program; params and state never leave the device."""
+    """The rule inside the device program; params, state and accumulators never leave the device."""
 
     path = UpdatePath.FUSED
 
-    def __init__(
-        self, device: Device, store: Store, loss: str, params: Mapping[str, tuple[int, ...]], rule: Rule
-    ) -> None:
-        self._device, self._store, self._params, self._rule = device, store, params, rule
-        self.programs = Programs(device, store, lambda forward: fused_graph(forward, loss, list(params), rule))
-        self._apply_graph = apply_graph(params, rule)
-        self.apply_programs = Programs(device, store, lambda graph: graph)
-        self._slots: dict[str, list[str]] = {}
-        for name, shape in params.items():
-            slots = rule.optimizer.init(NUMPY, np.zeros(shape, np.float32))
-            self._slots[name] = list(slots)
-            for slot, value in slots.items():
-                store.put(state_name(name, slot), value)
+    def __init__(self, device: Device, store: Store, loss: str, rule: Rule) -> None:
+        self._apply_graph = apply_graph(rule)
+        self._steps = Programs(device, store, lambda forward: step_graph(forward, loss, rule))
+        self._accumulations = Programs(device, store, lambda forward: accumulate_graph(forward, loss, rule))
+        self._applies = Programs(device, store, lambda graph: graph)
 
-    def step(self, forward: Graph, feeds: Arrays, scalars: Mapping[str, float]) -> Arrays:
-        _, executable = self.programs.get(forward)
-        return executable.run({**feeds, **_scalar_feeds(scalars)})
+    def step(self, forward: Graph, feeds: Arrays, scalars: Numbers) -> Arrays:
+        return self._steps.get(forward).run(feeds, _named(scalars))
 
-    def apply(self, gradients: Arrays, scalars: Mapping[str, float]) -> None:
-        _, executable = self.apply_programs.get(self._apply_graph)
-        named = {gradient_name(name): np.asarray(g, np.float32) for name, g in gradients.items()}
-        executable.run({**named, **_scalar_feeds(scalars)})
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
+        return self._accumulations.get(forward).run(feeds, {WEIGHT: weight})
 
-    def state(self, param: str) -> Arrays:
-        return {slot: self._store.get(state_name(param, slot)) for slot in _of(self._slots, param)}
+    def apply(self, total: float, scalars: Numbers) -> None:
+        self._applies.get(self._apply_graph).run({}, {**_named(scalars), TOTAL: total})
 
-    def set_state(self, param: str, slots: Arrays) -> None:
-        for slot, value in slots.items():
-            self._store.put(state_name(param, slot), value)
+    def training_programs(self) -> Programs:
+        return self._steps
+
+    def other_programs(self) -> dict[str, Programs]:
+        return {"accumulate": self._accumulations, "apply": self._applies}
 
 
-def write_buffers(store: Store, forward: Graph, results: Arrays) -> None:
-    """Moves the next values of assigned buffers from a gradient program's results to the device."""
-    for name in forward.assigns:
-        store.put(name, results.pop(next_name(name)))
+def _named(scalars: Numbers) -> dict[str, float]:
+    return {scalar_name(i, name): value for i, group in enumerate(scalars) for name, value in group.items()}
 
 
-def _scalar_feeds(scalars: Mapping[str, float]) -> Arrays:
-    return {scalar_name(name): np.asarray(value, np.float32) for name, value in scalars.items()}
-
-
-def _of(table: Mapping[str, T], param: str) -> T:
-    if param not in table:
-        raise NameNotFoundError(f"{param!r}", "no trained param has that name", f"trained are {', '.join(table)}")
-    return table[param]
+def _settled(name: str, value: Any, old: np.ndarray) -> np.ndarray:
+    array = np.asarray(value, np.float32)
+    if array.shape != old.shape:
+        raise ConfigError(f"update of {name!r}", f"expected shape {old.shape}, got {array.shape}")
+    return array

@@ -1,0 +1,80 @@
+"""Optimizers against float64 oracles and published numbers, on the host and inside the device program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles_optim import ORACLES, run
+from training_cases import DEVICES, UPDATES, fed, fed_session
+
+import rlx_swift as rlx
+
+FORMS = [
+    rlx.SGD(), rlx.SGD(weight_decay=0.1), rlx.SGD(momentum=0.9), rlx.SGD(momentum=0.9, dampening=0.5),
+    rlx.SGD(momentum=0.9, nesterov=True), rlx.SGD(momentum=0.8, dampening=0.3, weight_decay=0.05),
+    rlx.Adam(), rlx.Adam(beta1=0.8, beta2=0.95, eps=1e-4, weight_decay=0.1), rlx.Adam(amsgrad=True),
+    rlx.Adam(beta1=0.0), rlx.AdamW(), rlx.AdamW(weight_decay=0.3, amsgrad=True),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fused", UPDATES)
+@pytest.mark.parametrize("optimizer", FORMS, ids=repr)
+def test_follows_the_oracle(optimizer, fused, device):
+    rng = np.random.default_rng(7)
+    start = {"a": rng.normal(size=(3, 4)), "b": rng.normal(size=()), "c": rng.normal(size=(1,))}
+    steps = [{name: rng.normal(size=value.shape) * 10.0**-k for name, value in start.items()} for k in range(6)]
+    ts = fed_session(start, device, fused, optimizer=optimizer, lr=0.05)
+    for gradients in steps:
+        ts.step(fed(gradients))
+    for name, value in start.items():
+        expected = run(optimizer, np.float32(value), [np.float32(g[name]) for g in steps], 0.05)
+        np.testing.assert_allclose(ts.param(name), expected, rtol=2e-6, atol=2e-7)
+
+
+def after(optimizer, start, gradients, fused, device, **config):
+    """The values of one param of rank 0 after each update."""
+    ts = fed_session({"p": start}, device, fused, optimizer=optimizer, **{"lr": 0.1, **config})
+    values = []
+    for gradient in gradients:
+        ts.step(fed({"p": gradient}))
+        values.append(float(ts.param("p")))
+    return values
+
+
+# (optimizer, start, gradients, config, values after each update): well-known small cases with their right values.
+KNOWN = [
+    pytest.param(rlx.Adam(), 1.0, [1.0, 1.0], {}, [0.9, 0.8], id="adam corrects its bias"),
+    pytest.param(rlx.Adam(), 0.0, [1e-8], {"lr": 1.0}, [-0.5], id="eps is outside the root of the corrected v"),
+    pytest.param(rlx.Adam(weight_decay=0.1), 1.0, [0.0], {}, [0.9], id="adam with L2"),
+    pytest.param(rlx.AdamW(weight_decay=0.1), 1.0, [0.0], {}, [0.99], id="adamw decays alone"),
+    pytest.param(rlx.AdamW(weight_decay=0.1), 1.0, [1.0], {}, [0.89], id="adamw decays the old weight"),
+    pytest.param(rlx.SGD(momentum=0.9), 0.0, [1.0, 1.0], {}, [-0.1, -0.29], id="momentum"),
+    pytest.param(rlx.SGD(momentum=0.9, dampening=0.5), 0.0, [1.0, 1.0], {}, [-0.1, -0.24], id="dampening"),
+    pytest.param(rlx.SGD(momentum=0.9, nesterov=True), 0.0, [1.0, 1.0], {}, [-0.19, -0.461], id="nesterov"),
+    pytest.param(
+        rlx.SGD(momentum=0.9), 0.0, [1.0, 1.0], {"lr": lambda n: [0.1, 0.01][n]}, [-0.1, -0.119],
+        id="the rate is outside the velocity",
+    ),
+    pytest.param(rlx.SGD(), 1.0, [2.0], {"lr": 0.0}, [1.0], id="a rate of 0 changes nothing"),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fused", UPDATES)
+@pytest.mark.parametrize(("optimizer", "start", "gradients", "config", "values"), KNOWN)
+def test_known_values(optimizer, start, gradients, config, values, fused, device):
+    np.testing.assert_allclose(after(optimizer, start, gradients, fused, device, **config), values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("fused", UPDATES)
+def test_zero_gradients_and_infinities_do_what_the_rule_says(fused):
+    for optimizer in (rlx.SGD(momentum=0.9), rlx.Adam(), rlx.AdamW(weight_decay=0.0)):
+        assert after(optimizer, 2.0, [0.0, 0.0], fused, "numpy") == [2.0, 2.0]
+        assert np.isnan(after(optimizer, 2.0, [np.nan], fused, "numpy")).all()
+
+
+def test_every_optimizer_has_an_oracle():
+    from rlx_swift.optim.base import registry
+
+    assert {c.__name__ for key, c in registry().items() if key.startswith("rlx_swift.")} == set(ORACLES)
