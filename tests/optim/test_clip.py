@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from training_cases import DEVICES, UPDATES, fed, fed_session
 
 import rlx_swift as rlx
+from tests.training_cases import DEVICES, UPDATES, fed, fed_session
 
 G = {"a": [3.0, 4.0], "b": [[0.3], [-0.4]], "c": -12.0}
 NORM = float(np.sqrt(25 + 0.25 + 144))

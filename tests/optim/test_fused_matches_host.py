@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from training_cases import DEVICES, fed, fed_session
 
 import rlx_swift as rlx
+from tests.training_cases import DEVICES, fed, fed_session
 
 SHAPES = st.lists(st.integers(1, 5), max_size=4).map(tuple)
 FRACTION = st.floats(0, 0.999)

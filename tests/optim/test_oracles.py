@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles_optim import ORACLES, run
-from training_cases import DEVICES, UPDATES, fed, fed_session
 
 import rlx_swift as rlx
+from tests.oracles_optim import ORACLES, run
+from tests.training_cases import DEVICES, UPDATES, fed, fed_session
 
 FORMS = [
     rlx.SGD(), rlx.SGD(weight_decay=0.1), rlx.SGD(momentum=0.9), rlx.SGD(momentum=0.9, dampening=0.5),

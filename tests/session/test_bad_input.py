@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from training_cases import DEVICES, LINREG_BATCH, UPDATES, linreg_session, mlp, mlp_data, snapshot
 
 import rlx_swift as rlx
 from rlx_swift.errors import DTypeError, FeedError
+from tests.training_cases import DEVICES, LINREG_BATCH, UPDATES, linreg_session, mlp, mlp_data, snapshot
 
 X, T = LINREG_BATCH["x"], LINREG_BATCH["target"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from training_cases import LINREG_BATCH, UPDATES, linreg_session, mlp, mlp_data, snapshot
 
 import rlx_swift as rlx
 from rlx_swift.errors import ConfigError, FeedError
+from tests.training_cases import LINREG_BATCH, UPDATES, linreg_session, mlp, mlp_data, snapshot
 
 
 def classifier(fused=False, **config):

@@ -10,7 +10,8 @@ import textwrap
 import time
 
 import pytest
-from training_cases import DEVICES
+
+from tests.training_cases import DEVICES
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -32,7 +33,7 @@ def script(body: str, device: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 
 
 WAITING = {

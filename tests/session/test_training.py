@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from training_cases import (
+
+import rlx_swift as rlx
+from rlx_swift.errors import ConfigError, GraphError, NameNotFoundError, SessionError
+from tests.training_cases import (
     DEVICES,
     LINREG_BATCH,
     UPDATES,
@@ -16,9 +19,6 @@ from training_cases import (
     mlp_data,
     snapshot,
 )
-
-import rlx_swift as rlx
-from rlx_swift.errors import ConfigError, GraphError, NameNotFoundError, SessionError
 
 pytestmark = [pytest.mark.parametrize("device", DEVICES), pytest.mark.parametrize("fused", UPDATES)]
 
