@@ -21,7 +21,8 @@ var targets: [Target] = [
     // MARK: Tests
     .testTarget(name: "RLXKernelsTests", dependencies: ["RLXKernels"]),
     .testTarget(name: "MILFormatTests", dependencies: ["MILFormat"], resources: [.copy("Fixtures")]),
-    .testTarget(name: "MILRuntimeTests", dependencies: ["MILRuntime"]),
+    .testTarget(
+        name: "MILRuntimeTests", dependencies: ["MILRuntime", "RLXKernels"], resources: [.copy("Cases")]),
     .testTarget(name: "RLXTests", dependencies: ["RLX"]),
     .testTarget(name: "RLXBridgeTests", dependencies: ["RLXBridge", "CRLX"]),
 ]

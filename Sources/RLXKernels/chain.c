@@ -82,3 +82,4 @@ static inline void tile_next(tile *t, const rlxk_chain *c) {
 #define RLXK_BODY "chain_body.h"
 #include "isa_each.h"
 RLXK_DISPATCH(rlxk_chain_run, chain)
+RLXK_DISPATCH(rlxk_combine_run, combine)

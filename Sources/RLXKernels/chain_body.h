@@ -401,6 +401,17 @@ static void RLXK_FN(run_tile)(const rlxk_chain *c, const tile *t, int64_t chunk,
     }
 }
 
+static void RLXK_FN(prepare)(const rlxk_chain *c, const tile *t, void **at) {
+    for (int32_t i = 0; i < c->inputs; i++) {
+        const rlxk_operand *o = &c->input[i];
+        if (o->access != RLXK_ONCE) continue;
+        const rlxk_extent extent = c->slot[o->slot].extent;
+        const int32_t dims = extent == RLXK_LANES_EXTENT ? c->dims : extent == RLXK_ROWS_EXTENT ? c->row : 0;
+        RLXK_FN(move_tile)(t, o, 0, dims, at[o->slot], 0);
+    }
+    for (int32_t i = 0; i < c->prologue; i++) RLXK_FN(run_step)(c, t, &c->program[i], at);
+}
+
 static void RLXK_FN(chain)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_chain *c = arguments;
     const int64_t chunks = c->tiles == 0 ? 1 : (c->tiles + c->chunk_tiles - 1) / c->chunk_tiles;
@@ -413,16 +424,9 @@ static void RLXK_FN(chain)(const void *arguments, int32_t worker, int32_t worker
     for (int32_t i = 0; i < c->slots; i++) at[i] = scratch + c->slot[i].offset;
 
     tile t;
+    tile_start(&t, c, 0); /* a full tile: a later one may be cut */
+    if (c->tiles > 0) RLXK_FN(prepare)(c, &t, at);
     tile_start(&t, c, begin * c->chunk_tiles);
-    for (int32_t i = 0; i < c->inputs; i++) {
-        const rlxk_operand *o = &c->input[i];
-        if (o->access != RLXK_ONCE) continue;
-        const rlxk_extent extent = c->slot[o->slot].extent;
-        const int32_t dims = extent == RLXK_LANES_EXTENT ? c->dims : extent == RLXK_ROWS_EXTENT ? c->row : 0;
-        RLXK_FN(move_tile)(&t, o, 0, dims, at[o->slot], 0);
-    }
-    for (int32_t i = 0; i < c->prologue; i++) RLXK_FN(run_step)(c, &t, &c->program[i], at);
-
     for (int64_t chunk = begin; chunk < end; chunk++) {
         for (int32_t i = 0; i < c->sinks; i++) {
             const rlxk_sink *s = &c->sink[i];
@@ -434,6 +438,21 @@ static void RLXK_FN(chain)(const void *arguments, int32_t worker, int32_t worker
         for (int64_t i = chunk * c->chunk_tiles; i < last; i++) {
             RLXK_FN(run_tile)(c, &t, chunk, at);
             tile_next(&t, c);
+        }
+    }
+}
+
+static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_combine *c = arguments;
+    const fold_functions *fold = &RLXK_FN(folds)[c->fold];
+    int64_t begin, end;
+    rlxk_share((c->count + RLXK_TILE - 1) / RLXK_TILE, worker, workers, &begin, &end);
+    for (int64_t first = begin * RLXK_TILE; first < c->count && first < end * RLXK_TILE; first += RLXK_TILE) {
+        const int64_t n = c->count - first < RLXK_TILE ? c->count - first : RLXK_TILE;
+        uint32_t *result = (uint32_t *)c->result + first;
+        fold->neutral(result, n);
+        for (int64_t chunk = 0; chunk < c->chunks; chunk++) {
+            fold->fold(result, 1, (const uint32_t *)c->partials + chunk * c->count + first, n);
         }
     }
 }

@@ -39,6 +39,14 @@ static inline float rlxk_max(float x, float y) { return ((x > y) | (x != x)) ? x
 static inline float rlxk_min(float x, float y) { return ((x < y) | (x != x)) ? x : y; }
 static inline float rlxk_abs(float x) { return __builtin_elementwise_abs(x); }
 static inline float rlxk_sqrt(float x) { return __builtin_elementwise_sqrt(x); } /* sqrtf sets errno: stays scalar */
+
+/* x + epsilon, even where the processor flushes the tiny sum of tiny numbers to zero. */
+static inline float rlxk_shift(float x, float epsilon) {
+    const float y = x + epsilon;
+    const float larger = x > epsilon ? x : epsilon;
+    return ((y == 0.0f) & (x >= 0.0f)) ? larger : y;
+}
+
 static inline float rlxk_relu(float x) { return x < 0.0f ? 0.0f : x; }
 
 static inline float rlxk_sign(float x) {

@@ -120,6 +120,17 @@ enum { RLXK_MAX_SLOTS = 256 };
 /* An rlxk_kernel over an rlxk_chain. */
 void rlxk_chain_run(const void *chain, int32_t worker, int32_t workers);
 
+/* Joins the partial results of a sink's chunks: result[i] = fold over c of partials[c * count + i]. */
+typedef struct rlxk_combine {
+    const void *partials;
+    void *result;
+    int64_t chunks, count;
+    rlxk_fold fold;
+} rlxk_combine;
+
+/* An rlxk_kernel over an rlxk_combine. */
+void rlxk_combine_run(const void *combine, int32_t worker, int32_t workers);
+
 #ifdef __cplusplus
 }
 #endif

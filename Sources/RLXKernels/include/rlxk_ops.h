@@ -13,11 +13,11 @@
     X(SIGN, rlxk_sign(x))                                                   \
     X(SQUARE, x * x)                                                        \
     X(SQRT, rlxk_sqrt(x))                                                   \
-    X(RSQRT, 1.0f / rlxk_sqrt(x + p))                                       \
-    X(INVERSE, 1.0f / (x + p))                                              \
+    X(RSQRT, 1.0f / rlxk_sqrt(rlxk_shift(x, p)))                            \
+    X(INVERSE, 1.0f / rlxk_shift(x, p))                                     \
     X(EXP, rlxk_exp(x))                                                     \
     X(EXP2, rlxk_exp2(x))                                                   \
-    X(LOG, rlxk_log(x == 0.0f ? p : x + p)) /* a denormal p must not be flushed */ \
+    X(LOG, rlxk_log(rlxk_shift(x, p)))                                      \
     X(TANH, rlxk_tanh(x))                                                   \
     X(SIGMOID, rlxk_sigmoid(x))                                             \
     X(SILU, rlxk_silu(x))                                                   \

@@ -1,0 +1,139 @@
+// What a program is to the planner: buffers, and the work that fills them, in order. Knows nothing of MIL's operations.
+import RLXKernels
+
+struct Buffer {
+    enum Origin {
+        /// Written by nodes.
+        case computed
+        /// Bound from outside: a feed or a resident.
+        case input(String)
+        /// Never changes; `owner` keeps the memory.
+        case constant(UnsafeRawPointer, owner: AnyObject)
+    }
+
+    var type: ElementType
+    var count: Int
+    var origin: Origin
+
+    var isConstant: Bool {
+        if case .constant = origin { true } else { false }
+    }
+
+    var isComputed: Bool {
+        if case .computed = origin { true } else { false }
+    }
+
+    var byteCount: Int { count * type.size }
+}
+
+/// One piece of work. Nodes run in order, or in any order with the same reads and writes.
+struct Node {
+    enum Work {
+        case map(Map)
+        case fold(Fold)
+        case product(Product)
+        case kernel(Kernel)
+    }
+
+    var work: Work
+    var place: RuntimeError.Place
+
+    var reads: [View] {
+        switch work {
+        case .map(let map): map.operands
+        case .fold(let fold): [fold.operand]
+        case .product(let product): [product.a, product.b] + (product.bias.map { [$0] } ?? [])
+        case .kernel(let kernel): kernel.reads
+        }
+    }
+
+    var writes: [View] {
+        switch work {
+        case .map(let map): [map.result]
+        case .fold(let fold): [fold.result]
+        case .product(let product): [product.c]
+        case .kernel(let kernel): kernel.writes
+        }
+    }
+}
+
+extension Node {
+    /// The same work on other buffers.
+    func mappingBuffers(_ transform: (Int) -> Int) -> Node {
+        func moved(_ view: View) -> View {
+            var view = view
+            view.buffer = transform(view.buffer)
+            return view
+        }
+        var node = self
+        switch work {
+        case .map(var map):
+            map.operands = map.operands.map(moved)
+            map.result = moved(map.result)
+            node.work = .map(map)
+        case .fold(var fold):
+            fold.operand = moved(fold.operand)
+            fold.result = moved(fold.result)
+            node.work = .fold(fold)
+        case .product(var product):
+            product.a = moved(product.a)
+            product.b = moved(product.b)
+            product.c = moved(product.c)
+            product.bias = product.bias.map(moved)
+            node.work = .product(product)
+        case .kernel(var kernel):
+            kernel.reads = kernel.reads.map(moved)
+            kernel.writes = kernel.writes.map(moved)
+            node.work = .kernel(kernel)
+        }
+        return node
+    }
+}
+
+/// One elementwise operation. Operands and result have one shape; operands may repeat (stride 0).
+struct Map {
+    var op: rlxk_op
+    var operands: [View]
+    var result: View
+    var p: Float = 0
+    var q: Float = 0
+}
+
+/// A reduction: dimensions of the operand in which the result has stride 0 are folded. The result has 32-bit elements.
+struct Fold {
+    var kind: rlxk_fold
+    var operand: View
+    var result: View
+}
+
+/// C[..., m, n] = activation(A[..., m, k] B[..., k, n] + bias[n]) over f32 views with equal batch dimensions.
+struct Product {
+    var a: View
+    var b: View
+    var c: View
+    var bias: View?
+    var relu = false
+}
+
+/// A call of some other C kernel.
+struct Kernel {
+    var run: rlxk_kernel
+    var reads: [View]
+    var writes: [View]
+    /// An estimate of its time on one thread; short ones run on one.
+    var nanoseconds: Double
+    /// Scratch floats for each worker.
+    var scratch = 0
+    /// Stores the kernel's arguments.
+    var arguments: (Arguments, KernelMemory) -> UnsafeRawPointer
+}
+
+struct Graph {
+    var buffers: [Buffer] = []
+    var nodes: [Node] = []
+
+    mutating func addBuffer(_ type: ElementType, count: Int, origin: Buffer.Origin = .computed) -> Int {
+        buffers.append(Buffer(type: type, count: count, origin: origin))
+        return buffers.count - 1
+    }
+}

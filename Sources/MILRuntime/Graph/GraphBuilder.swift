@@ -1,0 +1,219 @@
+// Builds the graph: the few kinds of work that every operation is made of. Knows nothing of files and parameters.
+import RLXKernels
+
+/// Operations call this to make nodes; each call checks what it needs for the graph to be sound.
+final class GraphBuilder {
+    private(set) var graph = Graph()
+    /// Whom to name in an error.
+    var place = RuntimeError.Place.boundary("")
+    private var denseCopies: [View: View] = [:]
+    private var scalars: [Scalar: View] = [:]
+
+    private struct Scalar: Hashable {
+        var bits: UInt32
+        var type: ElementType
+    }
+
+    // MARK: Values
+
+    /// A new buffer, to be written by nodes.
+    func empty(_ type: ElementType, _ shape: [Int]) throws(RuntimeError) -> View {
+        guard let bytes = byteCount(type, shape) else { throw .invalid(.tooLarge(shape), place) }
+        return View(buffer: graph.addBuffer(type, count: bytes / type.size), type: type, shape: shape)
+    }
+
+    func input(_ name: String, _ type: ElementType, _ shape: [Int]) throws(RuntimeError) -> View {
+        let view = try empty(type, shape)
+        graph.buffers[view.buffer].origin = .input(name)
+        return view
+    }
+
+    func constant(_ storage: Storage) -> View {
+        constant(storage.type, storage.shape, at: UnsafeRawPointer(storage.bytes.baseAddress!), owner: storage)
+    }
+
+    func constant(_ type: ElementType, _ shape: [Int], at address: UnsafeRawPointer, owner: AnyObject) -> View {
+        let count = shape.reduce(1, *)
+        let buffer = graph.addBuffer(type, count: count, origin: .constant(address, owner: owner))
+        return View(buffer: buffer, type: type, shape: shape)
+    }
+
+    /// A rank-0 constant.
+    func scalar(_ value: Float, _ type: ElementType) throws(RuntimeError) -> View {
+        let key = Scalar(bits: value.bitPattern, type: type)
+        if let known = scalars[key] { return known }
+        let storage = try Storage(type: type, shape: [])
+        switch type {
+        case .float32: storage.fill([value])
+        case .float16: storage.fill([rlxk_float_to_half(value)])
+        case .int32: storage.fill([Int32(value)])
+        case .int16, .uint16: storage.fill([UInt16(truncatingIfNeeded: Int(value))])
+        case .int8, .uint8, .bool: storage.fill([UInt8(truncatingIfNeeded: Int(value))])
+        }
+        let view = constant(storage)
+        scalars[key] = view
+        return view
+    }
+
+    func constantAddress(_ view: View) -> UnsafeRawPointer? {
+        guard case .constant(let address, _) = graph.buffers[view.buffer].origin else { return nil }
+        return address
+    }
+
+    /// The constant's elements, or nil when the view is no constant.
+    func constantNumbers(_ view: View) -> [Double]? {
+        constantAddress(view).map { numbers(in: view, at: $0) }
+    }
+
+    /// The same values as a dense view, by a copy if need be.
+    func dense(_ view: View) throws(RuntimeError) -> View {
+        if view.isDense { return view }
+        if let known = denseCopies[view] { return known }
+        let copy = try map(RLXK_COPY, [view], view.type)
+        denseCopies[view] = copy
+        return copy
+    }
+
+    func reshape(_ view: View, _ shape: [Int]) throws(RuntimeError) -> View {
+        if let reshaped = view.reshaped(shape) { return reshaped }
+        return try dense(view).reshaped(shape)!
+    }
+
+    // MARK: Nodes
+
+    func add(_ work: Node.Work) {
+        graph.nodes.append(Node(work: work, place: place))
+    }
+
+    /// `op` on operands that broadcast together, into a new buffer of `type`.
+    func map(
+        _ op: rlxk_op, _ operands: [View], _ type: ElementType, p: Float = 0, q: Float = 0
+    ) throws(RuntimeError) -> View {
+        var shape: [Int] = []
+        for operand in operands {
+            guard let both = broadcastShape(shape, operand.shape) else {
+                throw .invalid(.notBroadcastable(shape, operand.shape), place)
+            }
+            shape = both
+        }
+        let result = try empty(type, shape)
+        if result.count == 0 { return result }
+        add(.map(Map(op: op, operands: operands.map { $0.broadcast(to: shape) }, result: result, p: p, q: q)))
+        return result
+    }
+
+    /// Copies into a part of another buffer; shapes and types are equal.
+    func copy(_ source: View, into target: View) {
+        if target.count == 0 { return }
+        add(.map(Map(op: RLXK_COPY, operands: [source], result: target)))
+    }
+
+    /// Folds `axes`, which stay as dimensions of size 1. The result is f32 for floats and i32 for the others.
+    func fold(_ kind: FoldKind, _ operand: View, axes: [Int]) throws(RuntimeError) -> View {
+        if axes.allSatisfy({ operand.shape[$0] == 1 }) { return try map(RLXK_COPY, [operand], operand.type.register) }
+        var shape = operand.shape
+        for axis in axes { shape[axis] = 1 }
+        let result = try empty(operand.type.register, shape)
+        if result.count == 0 { return result }
+        let target = result.broadcast(to: operand.shape)
+        add(.fold(Fold(kind: kind.code(for: operand.type.register), operand: operand, result: target)))
+        return result
+    }
+
+    func cast(_ view: View, to type: ElementType) throws(RuntimeError) -> View {
+        if view.type == type { return view }
+        switch (view.type.isFloat, type) {
+        case (true, .float32), (true, .float16), (false, .int32): return try map(RLXK_COPY, [view], type)
+        case (true, .bool): return try map(RLXK_F32_TO_BOOL, [view], type)
+        case (false, .bool): return try map(RLXK_I32_TO_BOOL, [view], type)
+        case (true, .int32): return try map(RLXK_F32_TO_I32, [view], type)
+        case (false, .float32), (false, .float16): return try map(RLXK_I32_TO_F32, [view], type)
+        case (_, .int8): return try saturated(view, to: type, -128, 127)
+        case (_, .uint8): return try saturated(view, to: type, 0, 255)
+        case (_, .int16): return try saturated(view, to: type, -32768, 32767)
+        case (_, .uint16): return try saturated(view, to: type, 0, 65535)
+        }
+    }
+
+    private func saturated(_ view: View, to type: ElementType, _ low: Float, _ high: Float) throws(RuntimeError) -> View {
+        let wide = try cast(view, to: .int32)
+        let raised = try map(RLXK_MAX_I32, [wide, scalar(low, .int32)], .int32)
+        return try map(RLXK_MIN_I32, [raised, scalar(high, .int32)], type)
+    }
+
+    // MARK: Folding constants
+
+    /// Of the nodes from `start` on, runs those that depend on constants only, and makes what they write constant.
+    func foldConstants(from start: Int) throws(RuntimeError) {
+        var constant = Set(graph.nodes.indices[start...])
+        var variable: [Int] = []
+        var bytes = 0
+        repeat {
+            variable = []
+            let written = Set(constant.flatMap { graph.nodes[$0].writes.map(\.buffer) })
+            let others = Set(graph.nodes.indices[start...]).subtracting(constant)
+            let alsoWritten = Set(others.flatMap { graph.nodes[$0].writes.map(\.buffer) })
+            for index in constant {
+                let node = graph.nodes[index]
+                let reads = node.reads.map(\.buffer)
+                if !reads.allSatisfy({ graph.buffers[$0].isConstant || written.contains($0) && !alsoWritten.contains($0) })
+                    || node.writes.contains(where: { alsoWritten.contains($0.buffer) })
+                {
+                    variable.append(index)
+                }
+            }
+            constant.subtract(variable)
+            bytes = written.reduce(0) { $0 + graph.buffers[$1].byteCount }
+        } while !variable.isEmpty
+        guard !constant.isEmpty, bytes <= Self.largestFoldedConstant else { return }
+        let indices = constant.sorted()
+        let nodes = indices.map { graph.nodes[$0] }
+        try evaluate(nodes, writing: Set(nodes.flatMap { $0.writes.map(\.buffer) }))
+        for index in indices.reversed() { graph.nodes.remove(at: index) }
+    }
+
+    /// Larger results are computed in every run rather than kept.
+    private static let largestFoldedConstant = 64 << 20
+
+    private func evaluate(_ nodes: [Node], writing buffers: Set<Int>) throws(RuntimeError) {
+        var part = Graph()
+        var local: [Int: Int] = [:]
+        part.nodes = nodes.map { node in
+            node.mappingBuffers { buffer in
+                if let known = local[buffer] { return known }
+                part.buffers.append(graph.buffers[buffer])
+                local[buffer] = part.buffers.count - 1
+                return part.buffers.count - 1
+            }
+        }
+        var results: [Int: Storage] = [:]
+        for buffer in buffers {
+            results[buffer] = try Storage(type: graph.buffers[buffer].type, shape: [graph.buffers[buffer].count])
+        }
+        var fixed: [Int: UnsafeMutableRawPointer] = [:]
+        for (buffer, storage) in results { fixed[local[buffer]!] = storage.bytes.baseAddress! }
+        try Emitter.emit(part, results: fixed, workers: 1).run()
+        for (buffer, storage) in results {
+            let address = UnsafeRawPointer(storage.bytes.baseAddress!)
+            graph.buffers[buffer].origin = .constant(address, owner: storage)
+        }
+    }
+}
+
+/// The reductions that the kernels do; all others are made of them.
+enum FoldKind {
+    case sum, maximum, minimum, product
+
+    func code(for register: ElementType) -> rlxk_fold {
+        switch (self, register) {
+        case (.sum, .float32): RLXK_SUM
+        case (.maximum, .float32): RLXK_MAXIMUM
+        case (.minimum, .float32): RLXK_MINIMUM
+        case (.product, .float32): RLXK_PRODUCT
+        case (.sum, _): RLXK_SUM_I32
+        case (.maximum, _): RLXK_MAXIMUM_I32
+        case (.minimum, _): RLXK_MINIMUM_I32
+        case (.product, _): RLXK_PRODUCT_I32
+        }
+    }
+}

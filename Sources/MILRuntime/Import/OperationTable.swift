@@ -1,0 +1,11 @@
+// The operations that the runtime has, by name. Each family's file adds its own; this one only collects them.
+
+enum OperationTable {
+    static let rules: [String: OperationRule] = {
+        let families = [
+            elementwiseRules, activationRules, comparisonRules, linearAlgebraRules, reductionRules, layoutRules,
+            slicingRules,
+        ]
+        return Dictionary(uniqueKeysWithValues: families.joined().map { ($0.name, $0) })
+    }()
+}

@@ -1,0 +1,183 @@
+// The public face of the runtime: a function of an ML Program, planned once, run many times.
+import MILFormat
+import RLXKernels
+
+/// An input or output: its name, element type and shape.
+public struct Feature: Sendable, Hashable {
+    public let name: String
+    public let type: ElementType
+    public let shape: [Int]
+}
+
+public struct PlanOptions: Sendable {
+    /// Inputs that are read from storage of the caller's instead of a buffer of the plan's.
+    public var residents: [String: Storage]
+    /// Input name to output name: after each run the output's value stands in the resident input's storage.
+    public var donated: [String: String]
+    /// For int32 inputs: every element must be in the range, or a run changes nothing and throws.
+    public var ranges: [String: Range<Int32>]
+    /// Threads that a run uses.
+    public var workers: Int
+
+    public init(
+        residents: [String: Storage] = [:], donated: [String: String] = [:], ranges: [String: Range<Int32>] = [:],
+        workers: Int = Int(rlxk_default_workers())
+    ) {
+        self.residents = residents
+        self.donated = donated
+        self.ranges = ranges
+        self.workers = workers
+    }
+}
+
+public struct Statistics: Sendable, Hashable {
+    /// Kernel launches in one run.
+    public let instructions: Int
+    /// Memory for values that live inside a run.
+    public let arenaBytes: Int
+}
+
+/// A function compiled for its shapes, with its own buffers. Runs of one plan must not overlap.
+public final class Plan: @unchecked Sendable {
+    /// The inputs that are fed: those that are not resident.
+    public let inputs: [Feature]
+    /// The outputs that are results: those that are not donated.
+    public let outputs: [Feature]
+    public let statistics: Statistics
+
+    private let buffers: [String: Storage]
+    private let residents: [Storage]
+    private let checks: [RangeCheck]
+    private let code: Code
+
+    /// Verifies, simplifies and plans `function`, whose shapes must all be numbers.
+    /// - Throws: `RuntimeError.unsupported` for what this runtime does not have, `.invalid` for a program that breaks
+    ///   MIL's rules, `.badOption` for options that do not fit the function.
+    public init(
+        _ function: Function, blobs: some BlobSource, options: PlanOptions = .init()
+    ) throws(RuntimeError) {
+        let program = try Importer(function, blobs: blobs)
+        try Self.check(options, program)
+        let graph = program.graph
+
+        var buffers: [String: Storage] = [:]
+        var addresses: [Int: UnsafeMutableRawPointer] = [:]
+        var inputBuffers: [String: Int] = [:]
+        for (feature, view) in zip(program.inputs, program.inputViews) {
+            let storage =
+                if let resident = options.residents[feature.name] { resident } else {
+                    try Storage(type: feature.type, shape: feature.shape)
+                }
+            if options.residents[feature.name] == nil { buffers[feature.name] = storage }
+            addresses[view.buffer] = storage.bytes.baseAddress!
+            inputBuffers[feature.name] = view.buffer
+        }
+
+        let donatedTo = Dictionary(uniqueKeysWithValues: options.donated.map { ($0.value, $0.key) })
+        var results: [Int: UnsafeMutableRawPointer] = [:]
+        var inPlace: [Int: Int] = [:]
+        for (name, view) in program.outputs {
+            if let input = donatedTo[name] {
+                let target = inputBuffers[input]!
+                if view.buffer == target, view.isDense { continue }
+                let value = try graph.ownedResult(view, taken: results)
+                results[value.buffer] = addresses[target]!
+                inPlace[value.buffer] = target
+            } else {
+                let storage = try Storage(type: view.type, shape: view.shape)
+                let value = try graph.ownedResult(view, taken: results)
+                results[value.buffer] = storage.bytes.baseAddress!
+                guard buffers.updateValue(storage, forKey: name) == nil else {
+                    throw .invalid(.redefinedName(name), .boundary(name))
+                }
+            }
+        }
+
+        code = try Emitter.emit(
+            graph.graph, results: results, inputs: addresses, inPlace: inPlace, workers: options.workers)
+        statistics = Statistics(instructions: code.instructionCount, arenaBytes: code.arenaBytes)
+        inputs = program.inputs.filter { options.residents[$0.name] == nil }
+        outputs = program.outputs.filter { donatedTo[$0.name] == nil }.map { name, view in
+            Feature(name: name, type: view.type, shape: view.shape)
+        }
+        residents = Array(options.residents.values)
+        checks = options.ranges.sorted { $0.key < $1.key }.map { name, range in
+            RangeCheck(input: name, storage: buffers[name] ?? options.residents[name]!, range: range)
+        }
+        self.buffers = buffers
+    }
+
+    /// The buffer of a fed input or of a result: at one address for the plan's life. Nil for other names.
+    public func buffer(named name: String) -> Storage? { buffers[name] }
+
+    /// Runs once on what the buffers of the inputs hold.
+    /// - Throws: `RuntimeError.outOfRange`; then nothing was changed.
+    public func run() throws(RuntimeError) {
+        for check in checks { try check() }
+        code.run()
+    }
+
+    /// For tests: runs on one instruction set; false where the processor does not have it.
+    func run(instructionSet: String) -> Bool { code.run(instructionSet: instructionSet) }
+
+    // MARK: Options
+
+    private static func check(_ options: PlanOptions, _ program: Importer) throws(RuntimeError) {
+        let inputs = Dictionary(uniqueKeysWithValues: program.inputs.map { ($0.name, $0) })
+        let outputs = Dictionary(program.outputs.map { ($0.name, $0.view) }) { one, _ in one }
+        for (name, storage) in options.residents {
+            guard let input = inputs[name] else {
+                throw .badOption(.unknownInput(option: "residents", name: name))
+            }
+            guard storage.type == input.type, storage.shape == input.shape else {
+                throw .badOption(
+                    .mismatch(
+                        name: name, got: "\(storage.type) \(storage.shape)", expected: "\(input.type) \(input.shape)"))
+            }
+        }
+        var donated: Set<String> = []
+        for (name, output) in options.donated {
+            guard let resident = options.residents[name] else {
+                throw .badOption(.unknownInput(option: "donated (which takes resident inputs only)", name: name))
+            }
+            guard let view = outputs[output] else { throw .badOption(.unknownOutput(name: output)) }
+            guard donated.insert(output).inserted else { throw .badOption(.donatedTwice(name: output)) }
+            guard view.type == resident.type, view.shape == resident.shape else {
+                throw .badOption(
+                    .mismatch(
+                        name: name, got: "\(resident.type) \(resident.shape)", expected: "\(view.type) \(view.shape)"))
+            }
+        }
+        for name in options.ranges.keys {
+            guard let input = inputs[name] else { throw .badOption(.unknownInput(option: "ranges", name: name)) }
+            guard input.type == .int32 else { throw .badOption(.rangeNeedsInt32(name: name)) }
+        }
+    }
+}
+
+/// A promise about an integer input, kept before a run.
+private struct RangeCheck {
+    let input: String
+    let storage: Storage
+    let range: Range<Int32>
+
+    func callAsFunction() throws(RuntimeError) {
+        let values = storage.bytes.assumingMemoryBound(to: Int32.self)
+        for index in values.indices where !range.contains(values[index]) {
+            throw .outOfRange(input: input, index: index, value: values[index], range: range)
+        }
+    }
+}
+
+extension GraphBuilder {
+    /// A dense computed value whose buffer holds nothing else and is no other result: a copy where that is needed.
+    fileprivate func ownedResult(
+        _ view: View, taken: [Int: UnsafeMutableRawPointer]
+    ) throws(RuntimeError) -> View {
+        let buffer = graph.buffers[view.buffer]
+        if buffer.isComputed, view.isDense, view.offset == 0, view.count == buffer.count, taken[view.buffer] == nil {
+            return view
+        }
+        return try map(RLXK_COPY, [view], view.type)
+    }
+}

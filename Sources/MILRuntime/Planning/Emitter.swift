@@ -1,0 +1,265 @@
+// From a graph to instructions: schedule, compile, place in memory, decide on barriers, write arguments.
+import RLXKernels
+
+/// A flat list of instructions and all the memory it needs. Immutable once made.
+final class Code: @unchecked Sendable {
+    private let instructions: UnsafeMutableBufferPointer<rlxk_instruction>
+    private let workers: Int32
+    private let arguments: Arguments
+    private let memory: Storage
+    private let constants: [AnyObject]
+
+    var instructionCount: Int { instructions.count }
+    var arenaBytes: Int { memory.bytes.count }
+
+    fileprivate init(
+        _ list: [rlxk_instruction], workers: Int, arguments: Arguments, memory: Storage, constants: [AnyObject]
+    ) {
+        instructions = .allocate(capacity: list.count)
+        _ = instructions.initialize(from: list)
+        self.workers = Int32(workers)
+        self.arguments = arguments
+        self.memory = memory
+        self.constants = constants
+    }
+
+    deinit {
+        instructions.deallocate()
+    }
+
+    func run() {
+        rlxk_execute(instructions.baseAddress, instructions.count, workers)
+    }
+
+    /// Runs the forms of the kernels for one instruction set; returns false where the processor does not have it.
+    func run(instructionSet: String) -> Bool {
+        var list = Array(instructions)
+        for index in list.indices {
+            guard let kernel = rlxk_variant(list[index].run, instructionSet) else { return false }
+            list[index].run = kernel
+        }
+        rlxk_execute(list, list.count, workers)
+        return true
+    }
+}
+
+struct Emitter {
+    private var graph: Graph
+    private let results: [Int: UnsafeMutableRawPointer]
+    private let inputs: [Int: UnsafeMutableRawPointer]
+    private let inPlace: [Int: Int]
+    private let workers: Int
+    private var launches: [Launch] = []
+
+    /// - Parameters:
+    ///   - results: the computed buffers that are wanted, and where their values go.
+    ///   - inputs: where the values of input buffers are.
+    ///   - inPlace: for some results the input whose memory they take over; it is the address of both.
+    static func emit(
+        _ graph: Graph, results: [Int: UnsafeMutableRawPointer], inputs: [Int: UnsafeMutableRawPointer] = [:],
+        inPlace: [Int: Int] = [:], workers: Int
+    ) throws(RuntimeError) -> Code {
+        var emitter = Emitter(graph: graph, results: results, inputs: inputs, inPlace: inPlace, workers: workers)
+        try emitter.compile()
+        return try emitter.place()
+    }
+
+    private init(
+        graph: Graph, results: [Int: UnsafeMutableRawPointer], inputs: [Int: UnsafeMutableRawPointer],
+        inPlace: [Int: Int], workers: Int
+    ) {
+        self.graph = graph
+        self.results = results
+        self.inputs = inputs
+        self.inPlace = inPlace
+        self.workers = min(max(workers, 1), Launch.largestWorkerCount)
+    }
+
+    // MARK: Launches
+
+    private mutating func compile() throws(RuntimeError) {
+        let live = liveNodes()
+        let steps = Scheduler.steps(of: graph, live: live, inPlace: inPlace)
+        var readers: [Int: Int] = [:]
+        for index in live {
+            for view in graph.nodes[index].reads { readers[view.buffer, default: 0] += 1 }
+        }
+        for step in steps {
+            switch step {
+            case .chain(let nodes, let space):
+                var outside = readers
+                for node in nodes { for view in node.reads { outside[view.buffer]! -= 1 } }
+                let written = nodes.flatMap { $0.writes.map(\.buffer) }
+                let stored = Set(written.filter { results[$0] != nil || outside[$0, default: 0] > 0 })
+                var added = graph
+                launches += try ChainEncoder.launches(nodes, space: space, stored: stored, inPlace: inPlace) { count in
+                    added.addBuffer(.int32, count: count)
+                }
+                graph = added
+            case .single(let node):
+                var added = graph
+                let addBuffer = { count in added.addBuffer(.float32, count: count) }
+                switch node.work {
+                case .product(let product):
+                    launches += ProductEncoder.launches(product, addBuffer: addBuffer)
+                case .kernel(let kernel):
+                    launches.append(launch(kernel))
+                case .map, .fold: preconditionFailure("maps and folds form chains")
+                }
+                graph = added
+            }
+        }
+    }
+
+    /// The nodes that a result depends on.
+    private func liveNodes() -> [Int] {
+        var needed = Set(results.keys)
+        var live: [Int] = []
+        for index in graph.nodes.indices.reversed() {
+            let node = graph.nodes[index]
+            guard node.writes.contains(where: { needed.contains($0.buffer) }) else { continue }
+            live.append(index)
+            for view in node.reads { needed.insert(view.buffer) }
+        }
+        return live.reversed()
+    }
+
+    private func launch(_ kernel: Kernel) -> Launch {
+        Launch(
+            run: kernel.run, reads: Set(kernel.reads.map(\.buffer)), writes: Set(kernel.writes.map(\.buffer)),
+            isSerial: kernel.nanoseconds < Launch.serialNanoseconds, scratch: kernel.scratch
+        ) { arguments, memory in
+            kernel.arguments(arguments, KernelMemory(kernel: kernel, memory: memory))
+        }
+    }
+
+    // MARK: Memory
+
+    private mutating func place() throws(RuntimeError) -> Code {
+        let (offsets, arenaSize, copies) = try planArena()
+        launches += copies
+        let scratchStride = (launches.map(\.scratch).max() ?? 0) + 32
+        let scratchStart = Arena.rounded(arenaSize)
+        let total = scratchStart + scratchStride * workers * 4
+        let memory = try Storage(type: .uint8, shape: [total])
+        let base = memory.bytes.baseAddress!
+
+        var addresses: [UnsafeMutableRawPointer] = []
+        var constants: [AnyObject] = []
+        for (buffer, description) in graph.buffers.enumerated() {
+            switch description.origin {
+            case .constant(let address, let owner):
+                addresses.append(UnsafeMutableRawPointer(mutating: address))
+                constants.append(owner)
+            case .input:
+                addresses.append(inputs[buffer] ?? base)
+            case .computed:
+                addresses.append(offsets[buffer].map { base + $0 } ?? results[buffer] ?? base)
+            }
+        }
+        let places = Memory(addresses: addresses, scratch: base + scratchStart, scratchStride: scratchStride)
+        let arguments = Arguments()
+        var list = launches.map { launch in
+            rlxk_instruction(
+                run: launch.run, arguments: launch.arguments(arguments, places),
+                flags: launch.isSerial ? UInt32(RLXK_SERIAL) : 0)
+        }
+        setBarriers(&list, addresses)
+        return Code(list, workers: workers, arguments: arguments, memory: memory, constants: constants)
+    }
+
+    /// Places of the computed buffers that are no results, or that cannot be written in place; for these, the copies
+    /// that end the run.
+    private func planArena() throws(RuntimeError) -> (offsets: [Int: Int], size: Int, copies: [Launch]) {
+        var firstWrite: [Int: Int] = [:]
+        var lastUse: [Int: Int] = [:]
+        for (time, launch) in launches.enumerated() {
+            for buffer in launch.writes where firstWrite[buffer] == nil { firstWrite[buffer] = time }
+            for buffer in launch.reads.union(launch.writes) { lastUse[buffer] = time }
+        }
+        let displaced = inPlace.filter { output, input in !canTakePlace(output, input, firstWrite, lastUse) }
+        for buffer in displaced.keys { lastUse[buffer] = launches.count }
+
+        var arena = Arena()
+        var offsets: [Int: Int] = [:]
+        func needsPlace(_ buffer: Int) -> Bool {
+            graph.buffers[buffer].isComputed && (results[buffer] == nil || displaced[buffer] != nil)
+        }
+        for (time, launch) in launches.enumerated() {
+            var inherited: Set<Int> = []
+            for buffer in launch.writes.sorted() where firstWrite[buffer] == time && needsPlace(buffer) {
+                let size = graph.buffers[buffer].byteCount
+                let heir = launch.overlays.first { overlay in
+                    overlay.result == buffer && lastUse[overlay.operand] == time && offsets[overlay.operand] != nil
+                        && graph.buffers[overlay.operand].byteCount == size && !inherited.contains(overlay.operand)
+                }
+                if let heir {
+                    inherited.insert(heir.operand)
+                    offsets[buffer] = offsets[heir.operand]
+                } else {
+                    offsets[buffer] = arena.take(size)
+                }
+            }
+            for buffer in launch.reads.union(launch.writes) where lastUse[buffer] == time {
+                if let offset = offsets[buffer], !inherited.contains(buffer) {
+                    arena.release(offset, graph.buffers[buffer].byteCount)
+                }
+            }
+        }
+        var copies: [Launch] = []
+        for output in displaced.keys.sorted() { copies += try copyBack(output, over: displaced[output]!) }
+        return (offsets, arena.size, copies)
+    }
+
+    /// Whether all reads of the old value come before the new one is written, or at the same index of one chain.
+    private func canTakePlace(
+        _ output: Int, _ input: Int, _ firstWrite: [Int: Int], _ lastUse: [Int: Int]
+    ) -> Bool {
+        guard let written = firstWrite[output] else { return true }
+        guard let used = lastUse[input] else { return true }
+        if used < written { return true }
+        return used == written
+            && launches[written].overlays.contains(Launch.Overlay(result: output, operand: input))
+    }
+
+    private func copyBack(_ output: Int, over input: Int) throws(RuntimeError) -> [Launch] {
+        let type = graph.buffers[output].type
+        let shape = [graph.buffers[output].count]
+        let map = Map(
+            op: RLXK_COPY, operands: [View(buffer: output, type: type, shape: shape)],
+            result: View(buffer: input, type: type, shape: shape))
+        let node = Node(work: .map(map), place: .boundary(""))
+        return try ChainEncoder.launches([node], space: shape, stored: [input], inPlace: [:]) { _ in 0 }
+    }
+
+    // MARK: Barriers
+
+    /// A launch waits when it touches memory that one since the last barrier writes, or writes what one reads.
+    private func setBarriers(_ list: inout [rlxk_instruction], _ addresses: [UnsafeMutableRawPointer]) {
+        var reads: [(start: UInt, end: UInt)] = []
+        var writes: [(start: UInt, end: UInt)] = []
+        func range(_ buffer: Int) -> (start: UInt, end: UInt) {
+            let start = UInt(bitPattern: addresses[buffer])
+            return (start, start + UInt(graph.buffers[buffer].byteCount))
+        }
+        func meets(_ range: (start: UInt, end: UInt), _ others: [(start: UInt, end: UInt)]) -> Bool {
+            others.contains { $0.start < range.end && range.start < $0.end }
+        }
+        for (index, launch) in launches.enumerated() {
+            let reading = launch.reads.map(range)
+            let writing = launch.writes.map(range)
+            let conflicts =
+                reading.contains { meets($0, writes) } || writing.contains { meets($0, writes) || meets($0, reads) }
+            if index > 0, conflicts || reads.count + writes.count > Self.largestUnorderedSet {
+                list[index - 1].flags |= UInt32(RLXK_BARRIER)
+                reads = []
+                writes = []
+            }
+            reads += reading
+            writes += writing
+        }
+    }
+
+    /// Keeps the search for conflicts short.
+    private static let largestUnorderedSet = 256
+}

@@ -1,0 +1,23 @@
+/* rlxk_memory.h - memory and elements of arrays, as the kernels want them. */
+#ifndef RLXK_MEMORY_H
+#define RLXK_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zeroed bytes at a multiple of 64, or NULL. */
+void *rlxk_allocate(size_t size);
+void rlxk_deallocate(void *memory);
+
+/* Half precision is stored as its bits. */
+float rlxk_half_to_float(uint16_t half);
+uint16_t rlxk_float_to_half(float value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

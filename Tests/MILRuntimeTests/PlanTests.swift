@@ -1,0 +1,228 @@
+// Whole programs: residents, donated pairs, ranges, errors, sharing of memory.
+import MILFormat
+import Testing
+
+@testable import MILRuntime
+
+struct PlanTests {
+    private func storage(_ tensor: Tensor) throws -> Storage {
+        let storage = try Storage(type: tensor.type, shape: tensor.shape)
+        tensor.write(to: storage)
+        return storage
+    }
+
+    /// loss = sum((x W - t)^2); W' = W - lr dW, all gradients by hand.
+    private func linearRegression() -> Function {
+        var p = ProgramBuilder()
+        p.input("x", .floats([8, 3], []))
+        p.input("t", .floats([8, 1], []))
+        p.input("W", .floats([3, 1], []))
+        p.input("lr", .floats([1], []))
+        p.add("matmul", ["x": "x", "y": "W"], "z", [8, 1])
+        p.add("sub", ["x": "z", "y": "t"], "d", [8, 1])
+        p.add("square", ["x": "d"], "d2", [8, 1])
+        p.add("reduce_sum", ["x": "d2"], "loss", [])
+        p.add("mul", ["x": "d", "y": .float(2)], "dz", [8, 1])
+        p.add("matmul", ["x": "x", "y": "dz", "transpose_x": .bool(true)], "dW", [3, 1])
+        p.add("mul", ["x": "lr", "y": "dW"], "step", [3, 1])
+        p.add("sub", ["x": "W", "y": "step"], "new_W", [3, 1])
+        return p.function(["loss", "new_W"])
+    }
+
+    @Test(arguments: [1, 2]) func learnsALinearRegression(workers: Int) throws {
+        // numpy.random.default_rng(0).uniform(-1, 1, (8, 3)) and x @ (1, -2, 0.5)
+        let x: [Double] = [
+            0.27392337, -0.46042657, -0.91805295, -0.96694473, 0.62654048, 0.82551115, 0.21327155, 0.45899312,
+            0.08724998, 0.87014485, 0.63170711, -0.99452299, 0.71480855, -0.93282885, 0.45931089, -0.64868876,
+            0.72635784, 0.08292244, -0.40057622, -0.15462556, -0.94336066, -0.75143345, 0.34124883, 0.29437902,
+        ]
+        let t = (0..<8).map { (row: Int) -> Double in
+            let first = x[3 * row] - 2 * x[3 * row + 1]
+            return first + 0.5 * x[3 * row + 2]
+        }
+        let weights = try storage(.floats([3, 1], [0, 0, 0]))
+        let plan = try Plan(
+            linearRegression(), blobs: NoBlobs(),
+            options: PlanOptions(residents: ["W": weights], donated: ["W": "new_W"], workers: workers))
+        #expect(plan.inputs.map(\.name) == ["x", "t", "lr"])
+        #expect(plan.outputs.map(\.name) == ["loss"])
+        Tensor.floats([8, 3], x).write(to: plan.buffer(named: "x")!)
+        Tensor.floats([8, 1], t).write(to: plan.buffer(named: "t")!)
+        Tensor.floats([1], [0.1]).write(to: plan.buffer(named: "lr")!)
+        let loss = plan.buffer(named: "loss")!
+        try plan.run()
+        #expect(abs(Tensor(loss).values[0] - 19.15) < 0.01)
+        for _ in 0..<59 { try plan.run() }
+        #expect(Tensor(loss).values[0] < 1e-10)
+        #expect(Tensor(weights).difference(from: .floats([3, 1], [1, -2, 0.5]), tolerance: 1e-5) == nil)
+        #expect(plan.buffer(named: "loss") === loss)
+    }
+
+    /// a' = b, b' = a + b: both read the old values.
+    @Test func swapsResidents() throws {
+        var p = ProgramBuilder()
+        p.input("a", .floats([3], []))
+        p.input("b", .floats([3], []))
+        p.add("identity", ["x": "b"], "next_a", [3])
+        p.add("add", ["x": "a", "y": "b"], "next_b", [3])
+        let a = try storage(.floats([3], [0, 1, 2]))
+        let b = try storage(.floats([3], [1, 1, 1]))
+        let options = PlanOptions(residents: ["a": a, "b": b], donated: ["a": "next_a", "b": "next_b"], workers: 1)
+        let plan = try Plan(p.function(["next_a", "next_b"]), blobs: NoBlobs(), options: options)
+        for _ in 0..<3 { try plan.run() }
+        #expect(Tensor(a).values == [2, 3, 4])
+        #expect(Tensor(b).values == [3, 5, 7])
+    }
+
+    @Test func exchangesResidents() throws {
+        var p = ProgramBuilder()
+        p.input("a", .floats([2], []))
+        p.input("b", .floats([2], []))
+        p.add("identity", ["x": "b"], "next_a", [2])
+        p.add("identity", ["x": "a"], "next_b", [2])
+        let a = try storage(.floats([2], [1, 2]))
+        let b = try storage(.floats([2], [3, 4]))
+        let options = PlanOptions(residents: ["a": a, "b": b], donated: ["a": "next_a", "b": "next_b"], workers: 1)
+        try Plan(p.function(["next_a", "next_b"]), blobs: NoBlobs(), options: options).run()
+        #expect(Tensor(a).values == [3, 4])
+        #expect(Tensor(b).values == [1, 2])
+    }
+
+    /// w' = w^T w: every element of the new value needs all of the old one.
+    @Test func updatesThatNeedTheWholeOldValueGoThroughACopy() throws {
+        var p = ProgramBuilder()
+        p.input("w", .floats([2, 2], []))
+        p.add("matmul", ["x": "w", "y": "w", "transpose_x": .bool(true)], "new_w", [2, 2])
+        p.add("reduce_sum", ["x": "w"], "sum", [])
+        let w = try storage(.floats([2, 2], [1, 2, 3, 4]))
+        let options = PlanOptions(residents: ["w": w], donated: ["w": "new_w"], workers: 1)
+        let plan = try Plan(p.function(["new_w", "sum"]), blobs: NoBlobs(), options: options)
+        try plan.run()
+        #expect(Tensor(w).values == [10, 14, 14, 20])
+        #expect(Tensor(plan.buffer(named: "sum")!).values == [10])
+    }
+
+    /// w' = transpose(w) + w: elementwise, but not at the same index.
+    @Test func updatesThatPermuteTheOldValue() throws {
+        var p = ProgramBuilder()
+        p.input("w", .floats([2, 2], []))
+        p.add("transpose", ["x": "w", "perm": .ints([1, 0])], "wt", [2, 2])
+        p.add("add", ["x": "w", "y": "wt"], "new_w", [2, 2])
+        let w = try storage(.floats([2, 2], [1, 2, 3, 4]))
+        let options = PlanOptions(residents: ["w": w], donated: ["w": "new_w"], workers: 1)
+        try Plan(p.function(["new_w"]), blobs: NoBlobs(), options: options).run()
+        #expect(Tensor(w).values == [2, 5, 5, 8])
+    }
+
+    @Test func oneValueAsSeveralOutputsAndInputsAsOutputs() throws {
+        var p = ProgramBuilder()
+        p.input("x", .floats([2], []))
+        p.add("relu", ["x": "x"], "r", [2])
+        p.add("identity", ["x": "r"], "s", [2])
+        let plan = try Plan(p.function(["r", "s", "r"]), blobs: NoBlobs())
+        Tensor.floats([2], [-1, 2]).write(to: plan.buffer(named: "x")!)
+        try plan.run()
+        #expect(Tensor(plan.buffer(named: "r")!).values == [0, 2])
+        #expect(Tensor(plan.buffer(named: "s")!).values == [0, 2])
+    }
+
+    @Test func rangesAreCheckedBeforeAnythingChanges() throws {
+        var p = ProgramBuilder()
+        p.input("ids", .ints([3], []))
+        p.input("n", .ints([3], []))
+        p.add("add", ["x": "n", "y": "ids"], "new_n", .int32, [3])
+        let n = try storage(.ints([3], [5, 5, 5]))
+        let options = PlanOptions(residents: ["n": n], donated: ["n": "new_n"], ranges: ["ids": 0..<10], workers: 1)
+        let plan = try Plan(p.function(["new_n"]), blobs: NoBlobs(), options: options)
+        Tensor.ints([3], [0, 10, 3]).write(to: plan.buffer(named: "ids")!)
+        #expect(throws: RuntimeError.outOfRange(input: "ids", index: 1, value: 10, range: 0..<10)) { try plan.run() }
+        #expect(Tensor(n).values == [5, 5, 5])
+        Tensor.ints([3], [0, 9, 3]).write(to: plan.buffer(named: "ids")!)
+        try plan.run()
+        #expect(Tensor(n).values == [5, 14, 8])
+    }
+
+    /// Many random elementwise programs against the same computed here, with and without in-place updates.
+    @Test(arguments: 0..<300) func fusesRandomProgramsRightly(seed: Int) throws {
+        var random = SplitMix(state: UInt64(seed))
+        var p = ProgramBuilder()
+        let shapes = [[4, 6], [6], [4, 1], [1], [4, 6], [2, 12]]
+        var values: [(name: String, tensor: Tensor)] = []
+        var residents: [String: Storage] = [:]
+        for (index, shape) in shapes.enumerated() {
+            let count = shape.reduce(1, *)
+            let tensor = Tensor.floats(shape, (0..<count).map { _ in Double(Int(random.next() % 17)) / 4 - 2 })
+            p.input("in\(index)", tensor)
+            residents["in\(index)"] = try storage(tensor)
+            values.append(("in\(index)", tensor))
+        }
+        for index in 0..<30 {
+            let x = values[Int(random.next() % UInt64(values.count))]
+            let y = values[Int(random.next() % UInt64(values.count))]
+            let name = "v\(index)"
+            switch random.next() % 8 {
+            case 0:
+                p.add("reduce_max", ["x": .name(x.name), "keep_dims": .bool(true)], name, x.tensor.shape.map { _ in 1 })
+                values.append((name, .floats(x.tensor.shape.map { _ in 1 }, [x.tensor.values.max()!])))
+            case 1 where x.tensor.shape.count == 2:
+                let (rows, columns) = (x.tensor.shape[0], x.tensor.shape[1])
+                p.add("transpose", ["x": .name(x.name), "perm": .ints([1, 0])], name, [columns, rows])
+                let moved = (0..<rows * columns).map { x.tensor.values[$0 % rows * columns + $0 / rows] }
+                values.append((name, .floats([columns, rows], moved)))
+            case 2 where x.tensor.values.count == 24:
+                p.add("reshape", ["x": .name(x.name), "shape": .ints([2, 12])], name, [2, 12])
+                values.append((name, .floats([2, 12], x.tensor.values)))
+            case 3:
+                p.add("abs", ["x": .name(x.name)], name, x.tensor.shape)
+                values.append((name, .floats(x.tensor.shape, x.tensor.values.map(abs))))
+            default:
+                guard let shape = broadcastShape(x.tensor.shape, y.tensor.shape) else { continue }
+                let isMaximum = random.next() % 2 == 0
+                let spread = [x, y].map { operand in
+                    var result: [Double] = []
+                    View(buffer: 0, type: .float32, shape: operand.tensor.shape).broadcast(to: shape).forEachOffset {
+                        result.append(operand.tensor.values[$0])
+                    }
+                    return result
+                }
+                p.add(isMaximum ? "maximum" : "sub", ["x": .name(x.name), "y": .name(y.name)], name, shape)
+                let combined = zip(spread[0], spread[1]).map { isMaximum ? max($0, $1) : $0 - $1 }
+                values.append((name, .floats(shape, combined)))
+            }
+        }
+        // Some results take the place of inputs of their shape.
+        var donated: [String: String] = [:]
+        let computed = values.dropFirst(shapes.count)
+        for index in shapes.indices {
+            let candidates = computed.filter { $0.tensor.shape == shapes[index] && !donated.values.contains($0.name) }
+            if let value = candidates.randomElement(using: &random) { donated["in\(index)"] = value.name }
+        }
+        let results = computed.filter { _ in random.next() % 3 == 0 }.filter { !donated.values.contains($0.name) }
+        guard !computed.isEmpty else { return }
+        let options = PlanOptions(residents: residents, donated: donated, workers: 2)
+        let plan = try Plan(
+            p.function(results.map(\.name) + donated.values.sorted()), blobs: NoBlobs(), options: options)
+        try plan.run()
+        for (name, tensor) in results {
+            let difference = Tensor(plan.buffer(named: name)!).difference(from: tensor, tolerance: 0)
+            #expect(difference == nil, "\(name): \(difference ?? "")")
+        }
+        for (input, output) in donated {
+            let want = values.first { $0.name == output }!.tensor
+            let difference = Tensor(residents[input]!).difference(from: want, tolerance: 0)
+            #expect(difference == nil, "\(output) over \(input): \(difference ?? "")")
+        }
+    }
+}
+
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}
