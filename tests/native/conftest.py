@@ -59,4 +59,4 @@ def no_leaks() -> Iterator[None]:
     before = native().lib.rlx_live_handles()
     yield
     gc.collect()
-    assert native().lib.rlx_live_handles() == before
+    assert native().lib.rlx_live_handles() <= before  # fewer: what a failed test's traceback held is gone

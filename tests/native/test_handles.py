@@ -69,13 +69,13 @@ def test_failed_run_changes_nothing_and_the_session_goes_on() -> None:
 def test_round_trip_by_strides(dtype: type, shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
     with Store() as store:
-        store.put("t", np.asfortranarray(values))
+        store.put("t", values.copy(order="F"))
         wide = np.zeros((*shape, 2), dtype)
         assert store.get("t", wide[..., 0]) is not None
         np.testing.assert_array_equal(wide[..., 0], values)
         assert not wide[..., 1].any()
         reverse = (slice(None, None, -1),) * len(shape)
-        store.put("t", values[reverse])
+        store.put("t", np.asarray(values[reverse]))
         np.testing.assert_array_equal(store.get("t", np.empty_like(values)), values[reverse])
 
 
@@ -129,6 +129,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_close_twice_and_use_after() -> None:
+    before = native().lib.rlx_live_handles()
     store, session = step_session()
     program = Program.load_memory(MODEL)
     for handle in (store, session, program):
@@ -139,7 +140,7 @@ def test_close_twice_and_use_after() -> None:
     for use in uses:
         with pytest.raises(errors.SessionError, match="it was closed"):
             use()
-    assert native().lib.rlx_live_handles() == 0
+    assert native().lib.rlx_live_handles() == before
 
 
 def test_session_outlives_program_and_store() -> None:
