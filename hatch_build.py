@@ -20,7 +20,7 @@ from typing import Any
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 except ImportError:  # run as a script, which needs no hatchling
-    BuildHookInterface = object
+    BuildHookInterface = object  # type: ignore[assignment, misc]
 
 ROOT = Path(__file__).resolve().parent
 NATIVE = ROOT / "rlx_swift/_native"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import os
 import tempfile
 import warnings
@@ -112,6 +111,8 @@ def _weight_directory(package: Opened) -> Iterator[str]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keeps what coremltools says of itself, at its import above all, off the user's terminal."""
+    import logging  # slow, and this module comes with every import of rlx_swift
+
     logger = logging.getLogger("coremltools")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
