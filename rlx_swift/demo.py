@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from . import ops
+from .dtypes import i32
 from .errors import UnsupportedError
 from .ir.symbolic import SymbolicGraph, param_spec, spec, trace
 from .ir.tensor import Tensor
-from .dtypes import i32
 from .nn import init
 from .optim import AdamW
 from .session.config import TrainConfig
@@ -39,7 +39,9 @@ class Result:
     package_accuracy: float | None
 
 
-def run(output: Path, device: str | None = None, epochs: int = 12, seed: int = 0, progress: bool = True) -> list[Result]:
+def run(
+    output: Path, device: str | None = None, epochs: int = 12, seed: int = 0, progress: bool = True
+) -> list[Result]:
     """Trains both networks and writes `loss.png` and an .mlpackage of each to `output`."""
     data = digits(seed)
     results = []
