@@ -17,9 +17,9 @@ from .optim import SGD, Adam, AdamW, Optimizer
 from .passes.inference import inference
 from .session.compiled import CompiledGraph, Session
 from .session.config import TrainConfig
+from .session.data import Batches, batches
 from .session.device import DeviceStatus, devices
 from .session.fit import Callback, History
-from .session.data import Batches, batches
 from .session.model import Model, load_model
 from .session.report import Eligible, StepReport, Unsupported, UpdatePath
 from .session.training import TrainingSession

@@ -18,8 +18,8 @@ from .ir.tensor import Tensor
 from .nn import init
 from .optim import AdamW
 from .session.config import TrainConfig
-from .session.device import devices
 from .session.data import batches
+from .session.device import devices
 from .session.model import load_model
 from .session.training import TrainingSession
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import DType, f32, as_array
+from ..dtypes import DType, as_array, f32
 from ..errors import FeedError, GraphError, ShapeError
 from .graph import Graph, Init
 from .tensor import Tensor

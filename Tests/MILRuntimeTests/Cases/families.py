@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-
 from generate import f32, integers, normal, rng
 
 EDGES = f32([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.5, 88.0, -88.0, 1e-30, 1e30, np.inf, -np.inf, np.nan])
@@ -127,9 +126,9 @@ def binary(c):
     c.add("mod", np.array([2, -2], np.int32), {"x": np.array([-7, 7], np.int32), "y": np.array([3, -3], np.int32)})
     x = f32([2.0, 3.0, -2.0, 0.5])
     c.add("pow", x**2, {"x": x}, {"y": 2.0})
-    g = {"greater": np.greater, "greater_equal": np.greater_equal, "less": np.less, "less_equal": np.less_equal,
-         "equal": np.equal, "not_equal": np.not_equal}
-    for name, g in g.items():
+    comparisons = {"greater": np.greater, "greater_equal": np.greater_equal, "less": np.less,
+                   "less_equal": np.less_equal, "equal": np.equal, "not_equal": np.not_equal}
+    for name, g in comparisons.items():
         x, y = [v.ravel() for v in np.meshgrid(EDGES, EDGES)]
         c.add(name, g(x, y), {"x": x, "y": y})
         i, j = integers(-3, 3, 3, 4), integers(-3, 3, 4)
