@@ -1,11 +1,12 @@
-"""What every test shares: the marker `native`, which skips without the native library or fails where it must be,
-and hypothesis profiles, of which HYPOTHESIS_PROFILE chooses one.
+"""What every test shares: the judges of lowered programs, the marker `native`, which skips without the native library
+or fails where it must be, and hypothesis profiles, of which HYPOTHESIS_PROFILE chooses one.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reason, count in _not_run.items():
         terminalreporter.write_line(f"{count} native tests not run: {reason}", yellow=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _judged_programs() -> Iterator[None]:
+    """Every program that a test lowers is judged by our rules and by coremltools."""
+    from tests.programs import judge_all
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        judge_all(monkeypatch)
+        yield
 
 
 @pytest.fixture
