@@ -15,7 +15,7 @@ var targets: [Target] = [
     // MARK: Swift
     .target(name: "MILFormat"),
     .target(name: "MILRuntime", dependencies: ["MILFormat", "RLXKernels"]),
-    .target(name: "RLX", dependencies: ["MILRuntime"]),
+    .target(name: "RLX", dependencies: ["MILRuntime", "MILFormat"]),
     .target(name: "RLXBridge", dependencies: ["RLX", "CRLX"]),
 
     // MARK: Tests
@@ -29,9 +29,9 @@ var targets: [Target] = [
 
 #if os(Linux)
 // Apple's Core ML API on our own runtime, so that the code that ships on Apple systems runs here too.
-targets.append(.target(name: "CoreML", dependencies: ["MILRuntime"]))
+targets.append(.target(name: "CoreML", dependencies: ["MILRuntime", "MILFormat"]))
 targets.append(.testTarget(name: "CoreMLTests", dependencies: ["CoreML"]))
-targets.first { $0.name == "RLX" }!.dependencies.append("CoreML")
+for target in targets where ["RLX", "RLXTests"].contains(target.name) { target.dependencies.append("CoreML") }
 #endif
 
 let package = Package(

@@ -5,7 +5,7 @@ import MILFormat
 enum Fixture {
     static let names = [
         "blobs", "classifier", "control", "enumerated", "flexible", "functions", "linear16", "linear32", "linreg",
-        "state", "subbyte",
+        "state", "subbyte", "swap",
     ]
 
     static let modelPath = "/Data/com.apple.CoreML/model.mlmodel"

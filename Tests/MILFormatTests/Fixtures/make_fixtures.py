@@ -105,6 +105,13 @@ def linreg(x, target, W, lr):
     return loss, prediction, mb.sub(x=W, y=mb.mul(x=gradient, y=lr), name="W_next")
 
 
+@mb.program(input_specs=[spec((2, 2)), spec((2, 2)), spec((3,), types.int32)], opset_version=ct.target.iOS17)
+def swap(a, b, ids):
+    """Each of two tensors becomes the other; ids pass through, one higher."""
+    ids_next = mb.add(x=ids, y=np.int32(1), name="ids_next")
+    return mb.mul(x=b, y=np.float32(1), name="a_next"), mb.mul(x=a, y=np.float32(1), name="b_next"), ids_next
+
+
 def classifier(x):
     scores = mb.matmul(x=x, y=WEIGHT[:, :3])
     return mb.softmax(x=scores, axis=-1, name="scores")
@@ -123,6 +130,7 @@ def main():
     convert(control, ct.target.iOS17, "control.mlpackage", compute_precision=ct.precision.FLOAT32)
 
     convert(linreg, ct.target.iOS17, "linreg.mlpackage", compute_precision=ct.precision.FLOAT32)
+    convert(swap, ct.target.iOS17, "swap.mlpackage", compute_precision=ct.precision.FLOAT32)
 
     labelled = mb.program(input_specs=[spec((1, 4))], opset_version=ct.target.iOS17)(classifier)
     convert(

@@ -1,0 +1,38 @@
+// MLComputePlan: where each operation would run. Here that is always the CPU.
+import Foundation
+
+public final class MLComputePlan {
+    public struct Cost {
+        /// The operation's share of the whole, in 0...1.
+        public let weight: Double
+    }
+
+    public struct DeviceUsage {
+        public let supported: [MLComputeDevice]
+        public let preferred: MLComputeDevice
+    }
+
+    public let modelStructure: MLModelStructure
+
+    private init(_ structure: MLModelStructure) { modelStructure = structure }
+
+    public static func load(contentsOf url: URL, configuration: MLModelConfiguration) async throws -> MLComputePlan {
+        MLComputePlan(try await MLModelStructure.load(contentsOf: url))
+    }
+
+    public static func load(asset: MLModelAsset, configuration: MLModelConfiguration) async throws -> MLComputePlan {
+        MLComputePlan(try await MLModelStructure.load(asset: asset))
+    }
+
+    /// Nil: our runtime does not estimate.
+    public func estimatedCost(of operation: MLModelStructure.Program.Operation) -> Cost? { nil }
+
+    public func deviceUsage(for layer: MLModelStructure.NeuralNetwork.Layer) -> DeviceUsage? { nil }
+
+    /// Nil for constants, which do not run.
+    public func deviceUsage(for operation: MLModelStructure.Program.Operation) -> DeviceUsage? {
+        guard operation.operatorName != "const" else { return nil }
+        let cpu = MLComputeDevice.cpu(MLCPUComputeDevice())
+        return DeviceUsage(supported: [cpu], preferred: cpu)
+    }
+}

@@ -1,0 +1,5 @@
+// Kinds of feature values.
+
+public enum MLFeatureType: Int, Sendable {
+    case invalid = 0, int64, double, string, image, multiArray, dictionary, sequence, state
+}

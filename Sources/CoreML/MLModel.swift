@@ -1,0 +1,80 @@
+// MLModel: loading. Predictions are in MLModel+Prediction.swift.
+import Foundation
+import MILFormat
+
+open class MLModel: NSObject {
+    public let configuration: MLModelConfiguration
+    let engine: Engine
+
+    public var modelDescription: MLModelDescription { engine.description }
+
+    init(_ package: Package, _ configuration: MLModelConfiguration) throws {
+        self.configuration = configuration
+        engine = try Engine(package, functionName: configuration.functionName)
+    }
+
+    public convenience init(contentsOf url: URL) throws {
+        try self.init(contentsOf: url, configuration: MLModelConfiguration())
+    }
+
+    /// Loads what `compileModel` made.
+    public convenience init(contentsOf url: URL, configuration: MLModelConfiguration) throws {
+        try self.init(try Package(compiledAt: url), configuration)
+    }
+
+    public class func load(
+        contentsOf url: URL, configuration: MLModelConfiguration = MLModelConfiguration()
+    ) async throws -> MLModel {
+        try MLModel(contentsOf: url, configuration: configuration)
+    }
+
+    public class func load(
+        contentsOf url: URL, configuration: MLModelConfiguration = MLModelConfiguration(),
+        completionHandler handler: @escaping (Result<MLModel, any Error>) -> Void
+    ) {
+        onBackground { handler(Result { try MLModel(contentsOf: url, configuration: configuration) }) }
+    }
+
+    public class func load(
+        _ asset: MLModelAsset, configuration: MLModelConfiguration,
+        completionHandler handler: @escaping @Sendable (MLModel?, (any Error)?) -> Void
+    ) {
+        onBackground {
+            do {
+                handler(try MLModel(asset.package, configuration), nil)
+            } catch {
+                handler(nil, error)
+            }
+        }
+    }
+
+    public class func load(asset: MLModelAsset, configuration: MLModelConfiguration) async throws -> MLModel {
+        try MLModel(asset.package, configuration)
+    }
+
+    public func parameterValue(for key: MLParameterKey) throws -> Any {
+        throw MLModelError(.parameters, "the model has no parameter '\(key)'")
+    }
+
+    public static var availableComputeDevices: [MLComputeDevice] { MLComputeDevice.allComputeDevices }
+}
+
+/// Core ML calls handlers on some queue of its own, whatever they capture.
+func onBackground(_ body: @escaping () -> Void) {
+    nonisolated(unsafe) let body = body
+    DispatchQueue.global().async { body() }
+}
+
+extension Package {
+    convenience init(compiledAt url: URL) throws {
+        guard url.pathExtension == "mlmodelc" else {
+            throw MLModelError(
+                .io, "\(url.path) is not a compiled model; compile it with MLModel.compileModel(at:) first")
+        }
+        do {
+            try self.init(contentsOf: url.path)
+        } catch {
+            throw MLModelError(error)
+        }
+    }
+}

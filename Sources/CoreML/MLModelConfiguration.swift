@@ -1,0 +1,40 @@
+// How a model is to be loaded and run.
+import Foundation
+
+public enum MLComputeUnits: Int, Sendable {
+    case cpuOnly = 0, cpuAndGPU, all, cpuAndNeuralEngine
+}
+
+/// Kept as on Apple systems; our runtime has only one processor to choose.
+open class MLModelConfiguration: NSObject, NSCopying {
+    public var computeUnits = MLComputeUnits.all
+    public var allowLowPrecisionAccumulationOnGPU = false
+    public var parameters: [MLParameterKey: Any]?
+    public var modelDisplayName: String?
+    /// Nil: the default function.
+    public var functionName: String?
+    public var optimizationHints = MLOptimizationHints()
+
+    public override init() {}
+
+    public func copy(with zone: NSZone? = nil) -> Any {
+        let copy = MLModelConfiguration()
+        copy.computeUnits = computeUnits
+        copy.allowLowPrecisionAccumulationOnGPU = allowLowPrecisionAccumulationOnGPU
+        copy.parameters = parameters
+        copy.modelDisplayName = modelDisplayName
+        copy.functionName = functionName
+        copy.optimizationHints = optimizationHints
+        return copy
+    }
+}
+
+public struct MLOptimizationHints: Equatable, Sendable {
+    public enum ReshapeFrequency: Int, Sendable { case frequent = 0, infrequent }
+    public enum SpecializationStrategy: Int, Sendable { case `default` = 0, fastPrediction }
+
+    public var reshapeFrequency = ReshapeFrequency.frequent
+    public var specializationStrategy = SpecializationStrategy.default
+
+    public init() {}
+}
