@@ -1,0 +1,40 @@
+// Where programs run, and whether they can run there on this system.
+
+import Foundation
+
+public enum Device: Int32, Sendable, CaseIterable {
+    /// Our own runtime, everywhere.
+    case cpu = 0
+    /// Apple's Core ML.
+    case coreML = 1
+
+    /// Whether the device can be used here.
+    public var isPresent: Bool {
+        switch self {
+        case .cpu: true
+        case .coreML: Self.coreMLIsPresent
+        }
+    }
+
+    /// Throws `unavailable` with the reason when the device cannot be used here.
+    public func check() throws(RLXError) {
+        guard isPresent else {
+            throw RLXError(
+                .unavailable, "Core ML exists on Apple systems only; use the cpu device here", subject: "coreml")
+        }
+    }
+
+    #if canImport(Darwin)
+    private static var coreMLIsPresent: Bool { true }
+    #else
+    /// Our module of that name stands in for Core ML in tests only: it is the cpu device in other clothes.
+    @TaskLocal package static var coreMLIsPresent =
+        ProcessInfo.processInfo.environment["RLX_COREML_ON_LINUX"] == "1"
+    #endif
+}
+
+/// Which of its processors Core ML may use; raw values are those of `MLComputeUnits`.
+public enum ComputeUnits: Int32, Sendable, CaseIterable {
+    case cpuOnly = 0
+    case cpuAndGPU, all, cpuAndNeuralEngine
+}
