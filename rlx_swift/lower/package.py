@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,6 +72,7 @@ def read_package(path: str | os.PathLike[str]) -> Opened:
     """
     file = _model_file(Path(path))
 
+    @cache
     def weight_file(name: str) -> memoryview:
         prefix, _, inside = name.partition("/")
         if prefix != "@model_path" or not inside or ".." in Path(inside).parts:
