@@ -74,7 +74,31 @@ for _name, _function in {
     "abs": lambda x: np.where(x < 0, -x, x + 0 if x.dtype.kind == "i" else np.copysign(x, 1)),
     "sign": lambda x: np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, -1, 0))),
     "square": lambda x: x * x,
-    "floor": np.floor,
+    "floor": lambda x: np.trunc(x) - (np.trunc(x) > x),
+    "ceil": np.ceil,
+    "round": np.round,
+    "exp2": lambda x: np.exp(x * np.log(Wide(2))),
+    "expm1": f64(scipy.special.expm1),
+    "log1p": f64(scipy.special.log1p),
+    "reciprocal": lambda x: 1 / x,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": lambda x: np.arctan2(x, np.sqrt((1 - x) * (1 + x))),
+    "acos": lambda x: np.arctan2(np.sqrt((1 - x) * (1 + x)), x),
+    "atan": lambda x: np.arctan2(x, 1),
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "atanh": lambda x: (np.log1p(x) - np.log1p(-x)) / 2,
+    "relu6": lambda x: np.where(np.isnan(x), x, np.where(x > 0, np.minimum(x, 6), 0)),
+    "softplus": lambda x: np.logaddexp(x, 0),
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "hardsigmoid": lambda x: np.clip(x / 6 + Wide(0.5), 0, 1),
+    "hardswish": lambda x: x * np.clip(x / 6 + Wide(0.5), 0, 1),
+    "logical_and": lambda x, y: x & y,
+    "logical_or": lambda x, y: x | y,
+    "logical_xor": lambda x, y: x ^ y,
+    "logical_not": lambda x: ~x,
     "identity": lambda x: x,
     "stop_gradient": lambda x: x,
     "greater": lambda x, y: ~((x <= y) | np.isnan(x) | np.isnan(y)) if x.dtype.kind == "f" else ~(x <= y),
@@ -86,6 +110,30 @@ for _name, _function in {
     "where": lambda c, x, y: np.choose(c.astype(int), [y, x]),
 }.items():
     elementwise(_name, _function)
+
+
+@oracle("leaky_relu")
+def leaky_relu(x: np.ndarray, attrs: Any) -> np.ndarray:
+    return np.where(x <= 0, attrs.alpha * x, x)
+
+
+@oracle("elu")
+def elu(x: np.ndarray, attrs: Any) -> np.ndarray:
+    return np.where(x <= 0, attrs.alpha * scipy.special.expm1(x), x)
+
+
+@oracle("clip")
+def clip(x: np.ndarray, attrs: Any) -> np.ndarray:
+    if x.dtype.kind == "f":
+        return np.where(np.isnan(x), x, np.fmin(np.fmax(x, attrs.low), attrs.high))
+    return np.array([min(max(v, attrs.low), attrs.high) for v in x.ravel()]).reshape(x.shape)
+
+
+@oracle("mod")
+def mod(x: np.ndarray, y: np.ndarray, attrs: Any) -> np.ndarray:
+    pairs = np.broadcast_arrays(x, y)
+    values = [a % b if b else math.nan for a, b in zip(*[p.ravel().tolist() for p in pairs], strict=True)]
+    return np.array(values).reshape(pairs[0].shape)
 
 
 @oracle("floor_div")

@@ -94,6 +94,9 @@ class Tensor:
     __mod__, __rmod__ = _binary("mod"), _reflected("mod")
     __pow__, __rpow__ = _binary("pow"), _reflected("pow")
     __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
+    __and__, __rand__ = _binary("logical_and"), _reflected("logical_and")
+    __or__, __ror__ = _binary("logical_or"), _reflected("logical_or")
+    __xor__, __rxor__ = _binary("logical_xor"), _reflected("logical_xor")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __eq__ = _binary("equal")  # type: ignore[assignment]
@@ -101,6 +104,9 @@ class Tensor:
 
     def __neg__(self) -> Tensor:
         return FUNCTIONS["neg"](self)
+
+    def __invert__(self) -> Tensor:
+        return FUNCTIONS["logical_not"](self)
 
     def __abs__(self) -> Tensor:
         return FUNCTIONS["abs"](self)

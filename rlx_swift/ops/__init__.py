@@ -5,30 +5,48 @@ its module and is exported here; importing a family declares its ops.
 """
 
 from . import primitives as primitives
-from .arithmetic import add, div, floor_div, maximum, minimum, mod, mul, sub
+from .activation import (
+    clip,
+    elu,
+    erf,
+    gelu,
+    hardsigmoid,
+    hardswish,
+    leaky_relu,
+    prelu,
+    relu,
+    relu6,
+    sigmoid,
+    silu,
+    softplus,
+    softsign,
+)
+from .arithmetic import add, div, maximum, minimum, mul, sub
 from .compare import equal, greater, greater_equal, less, less_equal, not_equal
 from .conv import conv2d
+from .division import floor_div, mod
 from .elementwise import (
     abs,
-    erf,
+    ceil,
     exp,
+    exp2,
+    expm1,
     floor,
-    gelu,
     identity,
     log,
+    log1p,
     neg,
-    relu,
+    reciprocal,
+    round,
     rsqrt,
-    sigmoid,
     sign,
-    silu,
     sqrt,
     square,
     stop_gradient,
-    tanh,
 )
 from .index import gather, one_hot, scatter_add
 from .linalg import matmul
+from .logical import isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
 from .loss import softmax_cross_entropy_with_logits
 from .normalize import layer_norm, log_softmax, softmax
 from .pool import avg_pool2d, max_pool2d
@@ -37,20 +55,32 @@ from .reduce import logsumexp, max, mean, min, sum
 from .select import cast, full, full_like, where
 from .shape import broadcast_to, expand_dims, reshape, squeeze, swapaxes, tile, transpose
 from .slicing import concat, flip, getitem, pad, slice, slice_axis
+from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
 __all__ = [
     "abs",
+    "acos",
     "add",
+    "asin",
+    "atan",
+    "atanh",
     "avg_pool2d",
     "broadcast_to",
     "cast",
+    "ceil",
+    "clip",
     "concat",
     "conv2d",
+    "cos",
+    "cosh",
     "div",
+    "elu",
     "equal",
     "erf",
     "exp",
+    "exp2",
     "expand_dims",
+    "expm1",
     "flip",
     "floor",
     "floor_div",
@@ -61,12 +91,23 @@ __all__ = [
     "getitem",
     "greater",
     "greater_equal",
+    "hardsigmoid",
+    "hardswish",
     "identity",
+    "isfinite",
+    "isinf",
+    "isnan",
     "layer_norm",
+    "leaky_relu",
     "less",
     "less_equal",
     "log",
+    "log1p",
     "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
     "logsumexp",
     "matmul",
     "max",
@@ -82,17 +123,25 @@ __all__ = [
     "one_hot",
     "pad",
     "pow",
+    "prelu",
+    "reciprocal",
     "relu",
+    "relu6",
     "reshape",
+    "round",
     "rsqrt",
     "scatter_add",
     "sigmoid",
     "sign",
     "silu",
+    "sin",
+    "sinh",
     "slice",
     "slice_axis",
     "softmax",
     "softmax_cross_entropy_with_logits",
+    "softplus",
+    "softsign",
     "sqrt",
     "square",
     "squeeze",
@@ -100,6 +149,7 @@ __all__ = [
     "sub",
     "sum",
     "swapaxes",
+    "tan",
     "tanh",
     "tile",
     "transpose",

@@ -65,6 +65,12 @@ def require_integers(subject: str, *types: TensorType) -> None:
             raise DTypeError(subject, f"expected a tensor of i32, got {type}", "cast it first")
 
 
+def require_bool(subject: str, *types: TensorType) -> None:
+    for type in types:
+        if type.dtype.numpy.kind != "b":
+            raise DTypeError(subject, f"expected a tensor of bool, got {type}", "compare it with something")
+
+
 def same_dtype(subject: str, *types: TensorType) -> DType:
     """The dtype that all types share; raises DTypeError otherwise."""
     first = types[0].dtype

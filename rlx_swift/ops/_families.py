@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ..dtypes import bool_, f16, i32
-from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind
+from ..dtypes import bool_, f16, f32, i32
+from ..ir.op import Attrs, Case, Decompose, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind
 from ..ir.tensor import FUNCTIONS, Tensor
 from ..ir.types import TensorType, broadcast
-from ._build import require_float, require_integers, require_numbers, same_dtype
+from ._build import require_bool, require_float, require_integers, require_numbers, same_dtype
 
 ANYWHERE = Domain()
 Require = Callable[..., None]
@@ -32,45 +32,75 @@ def times(g: Tensor, factor: Tensor | float) -> Tensor:
     return FUNCTIONS["neg"](g) if factor == -1.0 else FUNCTIONS["mul"](g, factor)
 
 
+Slope = Callable[[Tensor, Tensor], Tensor | float]
+Lower = str | Mil | Decompose | None
+
+
 def unary(
     name: str,
     summary: str,
     formula: Callable[[np.ndarray], np.ndarray],
-    derivative: Callable[[Tensor, Tensor], Tensor | float] | NotDifferentiable,
+    slope: Slope | NotDifferentiable,
     *,
-    mil: str | Mil | None = None,
+    lower: Lower = None,
     domain: Domain = ANYWHERE,
-    integers: bool = False,
+    require: Require = require_float,
 ) -> Op[NoAttrs]:
-    """An elementwise op of one operand; `derivative(x, out)` is d out / d x."""
+    """An elementwise op of one operand; `slope(x, out)` is d out / d x. `require` refuses dtypes it does not take."""
+    rule = slope if isinstance(slope, NotDifferentiable) else _without_attrs(slope)
+    return unary_with(
+        name, summary, lambda x, attrs: formula(x), rule, (NoAttrs(),), lower=lower, domain=domain, require=require
+    )
 
-    def infer(types: tuple[TensorType, ...], attrs: NoAttrs) -> tuple[TensorType, ...]:
-        (require_numbers if integers else require_float)(name, *types)
+
+def _without_attrs(slope: Slope) -> Callable[[Tensor, Tensor, Any], Tensor | float]:
+    return lambda x, out, attrs: slope(x, out)
+
+
+A = TypeVar("A", bound=Attrs)
+
+
+def unary_with(
+    name: str,
+    summary: str,
+    formula: Callable[[np.ndarray, A], np.ndarray],
+    slope: Callable[[Tensor, Tensor, A], Tensor | float] | NotDifferentiable,
+    samples: tuple[A, ...],
+    *,
+    lower: Lower = None,
+    domain: Domain = ANYWHERE,
+    require: Require = require_float,
+) -> Op[A]:
+    """As `unary`, for an op with attributes, of which `samples` are examples."""
+
+    def infer(types: tuple[TensorType, ...], attrs: A) -> tuple[TensorType, ...]:
+        require(name, *types)
         return types
 
-    def evaluate(arrays: tuple[np.ndarray, ...], attrs: NoAttrs) -> np.ndarray:
-        return formula(arrays[0])
-
-    if isinstance(derivative, NotDifferentiable):
-        vjp: Any = derivative
-        jvp: Any = derivative
+    if isinstance(slope, NotDifferentiable):
+        vjp: Any = slope
+        jvp: Any = slope
     else:
-        rule = derivative
+        rule = slope
 
-        def vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> tuple[Tensor]:
-            return (times(g, rule(ins[0], out)),)
+        def vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: A) -> tuple[Tensor]:
+            return (times(g, rule(ins[0], out, attrs)),)
 
-        def jvp(ts: tuple[Tensor], out: Tensor, ins: tuple[Tensor, ...], attrs: NoAttrs) -> Tensor:
-            return times(ts[0], rule(ins[0], out))
+        def jvp(ts: tuple[Tensor], out: Tensor, ins: tuple[Tensor, ...], attrs: A) -> Tensor:
+            return times(ts[0], rule(ins[0], out, attrs))
 
     shapes: tuple[tuple[int, ...], ...] = ((), (2, 3), (2, 3, 4))
-    cases: tuple[Case, ...] = (*(Case((shape,)) for shape in shapes), Case(((3, 2),), dtypes=(f16,)))
-    if integers:
-        cases += (Case(((2, 3),), dtypes=(i32,)),)
-    lower = mil if isinstance(mil, Mil) else Mil(mil or name, ("x",))
+    dtype = bool_ if require is require_bool else f32
+    cases = [Case((shape,), attrs, (dtype,)) for shape in shapes for attrs in samples]
+    if dtype is f32:
+        cases += [Case(((3, 2),), attrs, (f16,)) for attrs in samples]
+    if require is require_numbers:
+        cases += [Case(((2, 3),), attrs, (i32,)) for attrs in samples]
     return Op(
-        name=name, summary=summary, attrs=NoAttrs, infer=infer, eval=evaluate, vjp=vjp, jvp=jvp, lower=lower,
-        kind=OpKind.ELEMENTWISE, domain=domain, cases=cases,
+        name=name, summary=summary, attrs=type(samples[0]), infer=infer,
+        eval=lambda arrays, attrs: formula(arrays[0], attrs), vjp=vjp, jvp=jvp,
+        lower=lower if isinstance(lower, (Mil, Decompose)) else Mil(lower or name, ("x",)), kind=OpKind.ELEMENTWISE,
+        domain=domain, cases=tuple(cases),
     )
 
 
@@ -83,7 +113,7 @@ def binary(
     formula: Callable[[np.ndarray, np.ndarray], np.ndarray],
     partials: Callable[[Tensor, Tensor, Tensor], tuple[Partial, Partial]] | NotDifferentiable,
     *,
-    mil: str | None = None,
+    lower: str | None = None,
     domains: tuple[Domain, Domain] = (ANYWHERE, ANYWHERE),
     require: Require = require_numbers,
 ) -> Op[NoAttrs]:
@@ -117,14 +147,16 @@ def binary(
 
     pairs = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (2, 3)), ((2, 1, 3), (4, 1)))
     cases: tuple[Case, ...] = ()
-    if require is not require_integers:
+    if require is require_bool:
+        cases += tuple(Case(pair, dtypes=(bool_, bool_)) for pair in pairs)
+    elif require is not require_integers:
         cases += tuple(Case(pair, domains=domains) for pair in pairs)
         cases += (Case(pairs[1], dtypes=(f16, f16), domains=domains),)
-    if require is not require_float:
+    if require in (require_numbers, require_integers):
         cases += tuple(Case(pair, dtypes=(i32, i32), domains=(Domain(-5, 5), Domain(1, 5))) for pair in pairs[1:3])
     return Op(
         name=name, summary=summary, attrs=NoAttrs, infer=infer, eval=evaluate, vjp=vjp, jvp=jvp,
-        lower=Mil(mil or name, ("x", "y")), kind=OpKind.ELEMENTWISE, domain=domains[0], cases=cases,
+        lower=Mil(lower or name, ("x", "y")), kind=OpKind.ELEMENTWISE, domain=domains[0], cases=cases,
     )
 
 

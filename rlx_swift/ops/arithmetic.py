@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..dtypes import bool_, i32
-from ..ir.op import Domain, NotDifferentiable
+from ..ir.op import Domain
 from ..ir.tensor import Tensor
-from ._build import TensorLike, apply, as_tensors, public, require_float, require_integers
+from ._build import TensorLike, apply, as_tensors, public, require_float
 from ._families import binary
 from .compare import equal, greater, less
 from .select import cast
@@ -40,24 +40,6 @@ def div(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 @public
-def floor_div(x: TensorLike, y: TensorLike) -> Tensor:
-    """floor(x / y). For i32 the divisor must not be 0."""
-    a, b = as_tensors("floor_div", x, y)
-    if a.dtype is i32:
-        return apply(FLOOR_DIV, a, b)
-    from .elementwise import floor
-
-    return floor(div(a, b))
-
-
-@public
-def mod(x: TensorLike, y: TensorLike) -> Tensor:
-    """x - y * floor(x / y): the remainder with the divisor's sign."""
-    a, b = as_tensors("mod", x, y)
-    return sub(a, mul(b, floor_div(a, b)))
-
-
-@public
 def maximum(x: TensorLike, y: TensorLike) -> Tensor:
     """The larger of x and y; equal operands get half the gradient each. NaN wins."""
     return apply(MAXIMUM, x, y)
@@ -77,12 +59,8 @@ ADD = binary("add", "x + y", np.add, lambda x, y, out: (1.0, 1.0))
 SUB = binary("sub", "x - y", np.subtract, lambda x, y, out: (1.0, -1.0))
 MUL = binary("mul", "x * y", np.multiply, lambda x, y, out: (y, x))
 DIV = binary(
-    "div", "x / y", np.divide, lambda x, y, out: (1.0 / y, -(out / y)), mil="real_div",
+    "div", "x / y", np.divide, lambda x, y, out: (1.0 / y, -(out / y)), lower="real_div",
     domains=(Domain(), _DIVISOR), require=require_float,
-)
-FLOOR_DIV = binary(
-    "floor_div", "floor(x / y) of i32", np.floor_divide, NotDifferentiable("it is piecewise constant"),
-    require=require_integers,
 )
 MAXIMUM = binary(
     "maximum", "larger of x and y", np.maximum,
@@ -100,4 +78,3 @@ def as_numbers(x: TensorLike, subject: str) -> Tensor:
     """x, with bools as i32."""
     (tensor,) = as_tensors(subject, x)
     return cast(tensor, i32) if tensor.dtype is bool_ else tensor
-

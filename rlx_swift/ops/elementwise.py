@@ -1,4 +1,4 @@
-"""Elementwise functions of one tensor."""
+"""Elementwise functions of one tensor: exponentials, logarithms, roots, signs and rounding."""
 
 from __future__ import annotations
 
@@ -6,25 +6,17 @@ import math
 
 import numpy as np
 
-from ..errors import ConfigError
-from ..ir.op import Case, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind, Stopped
+from ..ir.op import Case, Decompose, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind, Stopped
 from ..ir.tensor import Tensor
-from ._build import TensorLike, apply, public
+from ._build import TensorLike, apply, public, require_numbers
 from ._families import fixed, unary
-from .arithmetic import maximum, minimum, mul
-from .compare import greater
-from .select import cast
+from .arithmetic import add, div, mul, sub
+from .compare import equal, greater, less
+from .select import in_f32, where
 
-_SQRT_HALF = math.sqrt(0.5)
-_SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
-_FLAT = 20.0
 _POSITIVE = Domain(0.1, 4.0)
-_PIECEWISE_CONSTANT = NotDifferentiable("it is piecewise constant")
-
-
-def _step(x: Tensor) -> Tensor:
-    """1 where x > 0, else 0, in x's dtype."""
-    return cast(greater(x, 0.0), x.dtype)
+_STEPS = NotDifferentiable("it is piecewise constant; use stop_gradient for a derivative of zero")
+_HALVES = Domain(kinks=(-1.5, -0.5, 0.5, 1.5))
 
 
 @public
@@ -34,9 +26,12 @@ def neg(x: TensorLike) -> Tensor:
 
 
 NEG = unary(
-    "neg", "-x", np.negative, lambda x, out: -1.0, integers=True,
-    mil=Mil("mul", ("x",), lambda attrs, ins, outs: {"y": -1.0 if ins[0].dtype.is_float else -1}),
+    "neg", "-x", np.negative, lambda x, out: -1.0, require=require_numbers,
+    lower=Mil("mul", ("x",), lambda attrs, ins, outs: {"y": -1.0 if ins[0].dtype.is_float else -1}),
 )
+
+
+# Exponentials and logarithms
 
 
 @public
@@ -49,6 +44,33 @@ EXP = unary("exp", "e to the power of x", np.exp, lambda x, out: out)
 
 
 @public
+def exp2(x: TensorLike) -> Tensor:
+    """2 to the power of x."""
+    return apply(EXP2, x)
+
+
+EXP2 = unary("exp2", "2 to the power of x", np.exp2, lambda x, out: math.log(2) * out)
+
+
+@public
+def expm1(x: TensorLike) -> Tensor:
+    """e^x - 1, exact near 0 too."""
+    return apply(EXPM1, x)
+
+
+@in_f32
+def _expm1_lower(ins: tuple[Tensor, ...], attrs: NoAttrs) -> Tensor:
+    # e^x - 1 = tanh(x/2) (e^x + 1), in which nothing cancels.
+    from .trigonometry import tanh
+
+    (x,) = ins
+    return tanh(0.5 * x) * (exp(x) + 1.0)
+
+
+EXPM1 = unary("expm1", "e^x - 1", np.expm1, lambda x, out: exp(x), lower=Decompose(_expm1_lower))
+
+
+@public
 def log(x: TensorLike) -> Tensor:
     """The natural logarithm; -inf at 0, NaN below."""
     return apply(LOG, x)
@@ -56,8 +78,43 @@ def log(x: TensorLike) -> Tensor:
 
 LOG = unary(
     "log", "natural logarithm", np.log, lambda x, out: 1.0 / x, domain=_POSITIVE,
-    mil=Mil("log", ("x",), fixed(epsilon=0.0)),
+    lower=Mil("log", ("x",), fixed(epsilon=0.0)),
 )
+
+
+@public
+def log1p(x: TensorLike) -> Tensor:
+    """log(1 + x), exact near 0 too."""
+    return apply(LOG1P, x)
+
+
+@in_f32
+def _log1p_lower(ins: tuple[Tensor, ...], attrs: NoAttrs) -> Tensor:
+    # With u = 1 + x rounded, log(u) x / (u - 1) takes back the rounding (Kahan; Higham 2002, problem 1.5).
+    (x,) = ins
+    u = 1.0 + x
+    step = u - 1.0
+    exact = equal(step, 0.0)
+    kahan = div(mul(log(u), x), where(exact, 1.0, step))
+    return where(exact, x, where(equal(u, x), log(u), kahan))
+
+
+LOG1P = unary(
+    "log1p", "log(1 + x)", np.log1p, lambda x, out: 1.0 / (1.0 + x), domain=Domain(-0.8, 3.0),
+    lower=Decompose(_log1p_lower),
+)
+
+
+# Powers and roots
+
+
+@public
+def square(x: TensorLike) -> Tensor:
+    """x * x."""
+    return apply(SQUARE, x)
+
+
+SQUARE = unary("square", "x * x", np.square, lambda x, out: mul(2.0, x), require=require_numbers)
 
 
 @public
@@ -77,105 +134,23 @@ def rsqrt(x: TensorLike) -> Tensor:
 
 RSQRT = unary(
     "rsqrt", "1 / sqrt(x)", lambda x: 1 / np.sqrt(x), lambda x, out: -0.5 * (out / x), domain=_POSITIVE,
-    mil=Mil("rsqrt", ("x",), fixed(epsilon=0.0)),
+    lower=Mil("rsqrt", ("x",), fixed(epsilon=0.0)),
 )
 
 
 @public
-def tanh(x: TensorLike) -> Tensor:
-    """The hyperbolic tangent."""
-    return apply(TANH, x)
+def reciprocal(x: TensorLike) -> Tensor:
+    """1 / x; infinite at 0."""
+    return apply(RECIPROCAL, x)
 
 
-TANH = unary("tanh", "hyperbolic tangent", np.tanh, lambda x, out: 1.0 - square(out))
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    e = np.exp(-np.abs(x))  # never overflows
-    return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(x.dtype)
-
-
-@public
-def sigmoid(x: TensorLike) -> Tensor:
-    """1 / (1 + e^-x)."""
-    return apply(SIGMOID, x)
-
-
-SIGMOID = unary("sigmoid", "1 / (1 + e^-x)", _sigmoid, lambda x, out: out * (1.0 - out))
-
-
-@public
-def relu(x: TensorLike) -> Tensor:
-    """max(x, 0); its derivative at 0 is 0."""
-    return apply(RELU, x)
-
-
-RELU = unary("relu", "max(x, 0)", lambda x: np.maximum(x, 0), lambda x, out: _step(x), domain=Domain(kinks=(0.0,)))
-
-
-_vector_erf = np.frompyfunc(math.erf, 1, 1)
-
-
-def _erf(x: np.ndarray) -> np.ndarray:
-    return np.asarray(_vector_erf(x), dtype=np.float64).astype(x.dtype)
-
-
-@public
-def erf(x: TensorLike) -> Tensor:
-    """The error function, 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x."""
-    return apply(ERF, x)
-
-
-ERF = unary("erf", "error function", _erf, lambda x, out: exp(neg(square(x))) * (2 / math.sqrt(math.pi)))
-
-
-@public
-def gelu(x: TensorLike, approximate: str = "none") -> Tensor:
-    """x times the normal distribution function of x (Hendrycks & Gimpel 2016, arXiv:1606.08415).
-
-    `approximate="tanh"` is the paper's 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); "none" is exact.
-    """
-    if approximate not in ("none", "tanh"):
-        raise ConfigError("gelu approximate", f"expected 'none' or 'tanh', got {approximate!r}")
-    return apply(GELU if approximate == "none" else GELU_TANH, x)
-
-
-def _gelu_slope(x: Tensor, out: Tensor) -> Tensor:
-    cdf = 0.5 * (1.0 + erf(x * _SQRT_HALF))
-    return cdf + x * (exp(-0.5 * square(x)) * (1 / math.sqrt(2 * math.pi)))
-
-
-def _gelu_tanh_slope(x: Tensor, out: Tensor) -> Tensor:
-    x = minimum(maximum(x, -_FLAT), _FLAT)  # x^3 overflows where the slope is 0 or 1 already
-    t = tanh(_SQRT_2_OVER_PI * (x + 0.044715 * (x * square(x))))
-    inner = _SQRT_2_OVER_PI * (1.0 + 3 * 0.044715 * square(x))
-    return 0.5 * (1.0 + t) + 0.5 * (x * ((1.0 - square(t)) * inner))
-
-
-GELU = unary(
-    "gelu", "x times the normal distribution function of x",
-    lambda x: x * 0.5 * (1 + _erf(x * x.dtype.type(_SQRT_HALF))), _gelu_slope,
-    mil=Mil("gelu", ("x",), fixed(mode="EXACT")),
-)
-GELU_TANH = unary(
-    "gelu_tanh", "gelu by its tanh approximation",
-    lambda x: 0.5 * x * (1 + np.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * x**3))).astype(x.dtype),
-    _gelu_tanh_slope, mil=Mil("gelu", ("x",), fixed(mode="TANH_APPROXIMATION")),
+RECIPROCAL = unary(
+    "reciprocal", "1 / x", lambda x: 1 / x, lambda x, out: neg(square(out)), domain=Domain(0.3, 3.0),
+    lower=Mil("inverse", ("x",), fixed(epsilon=0.0)),
 )
 
 
-def _silu_slope(x: Tensor, out: Tensor) -> Tensor:
-    s = sigmoid(x)
-    return s + out * (1.0 - s)
-
-
-@public
-def silu(x: TensorLike) -> Tensor:
-    """x * sigmoid(x)."""
-    return apply(SILU, x)
-
-
-SILU = unary("silu", "x * sigmoid(x)", lambda x: x * _sigmoid(x), _silu_slope)
+# Signs
 
 
 @public
@@ -185,7 +160,8 @@ def abs(x: TensorLike) -> Tensor:
 
 
 ABS = unary(
-    "abs", "absolute value", np.abs, lambda x, out: sign(stop_gradient(x)), integers=True, domain=Domain(kinks=(0.0,))
+    "abs", "absolute value", np.abs, lambda x, out: sign(stop_gradient(x)), require=require_numbers,
+    domain=Domain(kinks=(0.0,)),
 )
 
 
@@ -195,16 +171,10 @@ def sign(x: TensorLike) -> Tensor:
     return apply(SIGN, x)
 
 
-SIGN = unary("sign", "-1, 0 or 1", np.sign, _PIECEWISE_CONSTANT, integers=True)
+SIGN = unary("sign", "-1, 0 or 1", np.sign, _STEPS, require=require_numbers)
 
 
-@public
-def square(x: TensorLike) -> Tensor:
-    """x * x."""
-    return apply(SQUARE, x)
-
-
-SQUARE = unary("square", "x * x", np.square, lambda x, out: mul(2.0, x), integers=True)
+# Rounding
 
 
 @public
@@ -213,7 +183,40 @@ def floor(x: TensorLike) -> Tensor:
     return apply(FLOOR, x)
 
 
-FLOOR = unary("floor", "largest integer not above x", np.floor, _PIECEWISE_CONSTANT)
+FLOOR = unary("floor", "largest integer not above x", np.floor, _STEPS)
+
+
+@public
+def ceil(x: TensorLike) -> Tensor:
+    """The smallest integer not below x."""
+    return apply(CEIL, x)
+
+
+CEIL = unary("ceil", "smallest integer not below x", np.ceil, _STEPS)
+
+
+@public
+def round(x: TensorLike) -> Tensor:
+    """The nearest integer, of two the even one."""
+    return apply(ROUND, x)
+
+
+def _round_lower(ins: tuple[Tensor, ...], attrs: NoAttrs) -> Tensor:
+    # MIL's own round goes to the even integer on some units only.
+    (x,) = ins
+    below = floor(x)
+    rest = sub(x, below)
+    above = add(below, 1.0)
+    even = 2.0 * floor(0.5 * above)
+    return where(less(rest, 0.5), below, where(greater(rest, 0.5), above, even))
+
+
+ROUND = unary(
+    "round", "nearest integer, of two the even one", np.rint, _STEPS, lower=Decompose(_round_lower), domain=_HALVES
+)
+
+
+# The value itself
 
 
 @public
@@ -222,7 +225,7 @@ def identity(x: TensorLike) -> Tensor:
     return apply(IDENTITY, x)
 
 
-IDENTITY = unary("identity", "x under another name", np.copy, lambda x, out: 1.0, integers=True)
+IDENTITY = unary("identity", "x under another name", np.copy, lambda x, out: 1.0, require=require_numbers)
 
 
 @public

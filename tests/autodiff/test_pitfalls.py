@@ -76,17 +76,43 @@ def test_max_pool_gives_the_first_winner():
         (ops.sqrt, 0.0, INF), (ops.log, 0.0, INF), (ops.erf, INF, 0), (ops.gelu, 1e4, 1), (ops.gelu, -1e4, 0),
         (ops.silu, 1e4, 1), (ops.silu, -1e4, 0), (lambda x: ops.gelu(x, "tanh"), 1e4, 1),
         (lambda x: ops.gelu(x, "tanh"), -1e4, 0), (lambda x: ops.gelu(x, "tanh"), 1e25, 1),
+        (ops.relu6, 0.0, 0), (ops.relu6, 6.0, 0), (ops.relu6, 3.0, 1), (ops.hardswish, 3.0, 1),
+        (ops.hardswish, -3.0, 0), (ops.hardswish, 0.0, 0.5), (ops.hardsigmoid, 3.0, 0),
+        (ops.hardsigmoid, -3.0, 0), (ops.hardsigmoid, 0.0, 1 / 6),
+        (lambda x: ops.leaky_relu(x, 0.1), 0.0, 0.1), (ops.elu, 0.0, 1), (lambda x: ops.elu(x, 0.3), 0.0, 0.3),
+        (ops.elu, 1000.0, 1), (ops.elu, -1000.0, 0), (lambda x: ops.prelu(x, np.float32(0.2)), 0.0, 0.2),
+        (lambda x: ops.clip(x, 0, 6), 0.0, 1), (lambda x: ops.clip(x, 0, 6), 6.0, 1),
+        (lambda x: ops.clip(x, 0, 6), 7.0, 0), (lambda x: ops.clip(x, 2, 2), 2.0, 1),
+        (ops.softplus, 11.0, 0.99998), (ops.softplus, 100.0, 1),
+        (ops.softplus, -200.0, 0), (ops.softplus, INF, 1), (ops.expm1, 0.0, 1), (ops.log1p, 0.0, 1),
+        (ops.log1p, -1.0, INF),
+        (ops.asin, 1.0, INF), (ops.acos, -1.0, -INF), (ops.atan, INF, 0), (ops.softsign, 0.0, 1),
     ],
 )
 def test_slopes_at_kinks_and_ends(function, at, slope):
-    same(gradients(function, at), slope)
-    same(gradients(function, np.full((2, 2), at)), np.full((2, 2), slope))
+    same(gradients(function, at), slope, 1e-5)
+    same(gradients(function, np.full((2, 2), at)), np.full((2, 2), slope), 1e-5)
 
 
 @pytest.mark.parametrize("at", [300.0, -300.0, 6e4])
 def test_slopes_of_f16_do_not_overflow(at):
     for function in (ops.gelu, lambda x: ops.gelu(x, "tanh"), ops.silu, ops.sigmoid, ops.tanh, ops.erf):
         assert np.isfinite(gradients(function, np.full((2,), at, np.float16))).all()
+
+
+def test_softplus_is_stable():
+    points = [11.0, 100.0, -200.0, 0.0, -30.0]
+    same(value(ops.softplus, points), [11.0000167, 100, 0, np.log(2), 9.3576e-14], 1e-5, 0)
+
+
+def test_values_near_zero_keep_their_digits():
+    tiny = [1e-8, -1e-8, 1e-20, 3e-4]
+    same(value(ops.log1p, tiny), np.log1p(tiny), 1e-6, 0)
+    same(value(ops.expm1, tiny), np.expm1(tiny), 1e-6, 0)
+
+
+def test_the_remainder_has_a_slope_by_both_operands():
+    same(gradients(ops.mod, [7.0, -7.0], [3.0, 3.0]), [[1, 1], [-2, 3]])
 
 
 # Powers

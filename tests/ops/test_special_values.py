@@ -162,3 +162,29 @@ def test_indices_outside_their_range_are_clamped():
     same(value(lambda g, i: ops.scatter_add(g, i, 3), [1.0, 2, 4], ids), [3, 0, 4])
     same(value(lambda i: ops.one_hot(i, 3), ids), [[0, 0, 0], [1, 0, 0], [0, 0, 0]])
     same(value(ops.softmax_cross_entropy_with_logits, np.log([[1.0, 2, 5]] * 3), ids), -np.log([1 / 8, 1 / 8, 5 / 8]))
+
+
+@pytest.mark.parametrize("of", [np.float32, np.float16])
+def test_rounding_goes_to_the_even_integer(of):
+    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.49, 2.51, INF, -INF, NAN], of)
+    same(value(ops.round, x), [0, 2, 2, 0, -2, -2, 0, 3, INF, -INF, NAN])
+
+
+def test_decompositions_at_special_values():
+    for name in ("round", "log1p", "expm1", "softplus", "hardsigmoid", "clip"):
+        op = registry()[name]
+        for attrs in {case.attrs for case in op.cases}:
+            graph = Graph(name)
+            x = graph.input("x", SPECIAL.shape)
+            graph.set_outputs({"direct": graph.apply(op, (x,), attrs)[0], "lowered": op.lower.build((x,), attrs)})
+            both = rlx.evaluate(graph, {"x": SPECIAL})
+            assert_close(both["lowered"], both["direct"], tolerance(op.kind, f32), name, allow_nonfinite=True)
+
+
+def test_tests_for_nan_and_infinity():
+    x = np.float32([0, -1, INF, -INF, NAN])
+    np.testing.assert_array_equal(value(ops.isfinite, x), np.isfinite(x))
+    np.testing.assert_array_equal(value(ops.isinf, x), np.isinf(x))
+    np.testing.assert_array_equal(value(ops.isnan, x), np.isnan(x))
+    logic = value(lambda x: ~(x > 0.0) & (x < 0.0) | ((x == 0.0) ^ True), x)
+    np.testing.assert_array_equal(logic, [False, True, True, True, True])
