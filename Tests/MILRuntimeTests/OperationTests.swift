@@ -5,7 +5,10 @@ import Testing
 @testable import MILRuntime
 
 struct OperationTests {
-    static let families = ["unary", "binary", "reduction", "product", "layout", "slicing"]
+    static let families = [
+        "unary", "binary", "reduction", "product", "layout", "slicing", "indexing", "sorting", "normalization",
+        "convolution", "pooling",
+    ]
 
     @Test(arguments: families) func agreesWithNumPy(_ family: String) throws {
         for test in try OperationCase.load(family) {

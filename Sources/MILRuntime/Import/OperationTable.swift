@@ -4,7 +4,7 @@ enum OperationTable {
     static let rules: [String: OperationRule] = {
         let families = [
             elementwiseRules, activationRules, comparisonRules, linearAlgebraRules, reductionRules, layoutRules,
-            slicingRules,
+            slicingRules, indexingRules, sortingRules, normalizationRules, convolutionRules, poolingRules,
         ]
         return Dictionary(uniqueKeysWithValues: families.joined().map { ($0.name, $0) })
     }()

@@ -355,4 +355,309 @@ def slicing(c):
     c.add("pad", np.pad(h, [(1, 0), (0, 1)]), {"x": h}, {"pad": (1, 0, 0, 1)})
 
 
-ALL = [unary, binary, reduction, product, layout, slicing]
+def indexing(c):
+    x = normal(4, 5, 6)
+    i = np.array([[3, 0, -1], [2, 2, 1]], np.int32)
+    for axis in (0, 1, -1):
+        c.add("gather", np.take(x, i, axis), {"x": x, "indices": i}, {"axis": axis})
+    c.add("gather", x[2], {"x": x, "indices": np.array(2, np.int32)})
+    c.add("gather", np.take(x, i.astype(np.int64), 1), {"x": x, "indices": i.astype(np.int16)}, {"axis": 1})
+    b = integers(0, 5, 4, 3)
+    c.add("gather", np.stack([x[n][b[n]] for n in range(4)]), {"x": x, "indices": b}, {"axis": 1, "batch_dims": 1})
+    c.add("gather", np.stack([x[n][:, b[n]] for n in range(4)]), {"x": x, "indices": b}, {"axis": 2, "batch_dims": 1})
+    h = normal(7, 3, dtype=np.float16)
+    c.add("gather", h[[6, 0]], {"x": h, "indices": np.array([6, 0], np.int32)})
+    m = rng.integers(0, 2, (5, 3)) > 0
+    c.add("gather", m[[4, 1, 1]], {"x": m, "indices": np.array([4, 1, 1], np.int32)})
+    c.add("gather", np.zeros((0, 3), np.float32), {"x": normal(4, 3), "indices": np.zeros(0, np.int32)})
+    a = integers(-5, 5, 4, 2, 6)
+    c.add("gather_along_axis", np.take_along_axis(x, a.astype(np.int64) % 5, 1), {"x": x, "indices": a}, {"axis": 1})
+    a = integers(0, 4, 3, 5, 6)
+    c.add("gather_along_axis", np.take_along_axis(x, a.astype(np.int64), 0), {"x": x, "indices": a})
+    n = np.array([[0, 1], [3, -1], [2, 2]], np.int32)
+    c.add("gather_nd", x[n[:, 0], n[:, 1]], {"x": x, "indices": n})
+    n3 = np.array([[[0, 1, 2], [3, 4, 5]]], np.int32)
+    c.add("gather_nd", x[n3[..., 0], n3[..., 1], n3[..., 2]], {"x": x, "indices": n3})
+    nb = np.array([[[1], [0]], [[2], [2]], [[4], [3]], [[0], [0]]], np.int32)
+    c.add("gather_nd", np.stack([x[k][nb[k, :, 0]] for k in range(4)]), {"x": x, "indices": nb}, {"batch_dims": 1})
+
+    f = {"update": lambda o, u: u, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
+         "max": np.maximum, "min": np.minimum}
+    i = np.array([1, 3, 1, -1], np.int32)
+    for mode, g in f.items():
+        for axis in (0, 1, 2):
+            size = x.shape[axis]
+            j = np.where(i < 0, i + size, i)
+            u = normal(*x.shape[:axis], 4, *x.shape[axis + 1:])
+            y = np.moveaxis(x.copy(), axis, 0)
+            for k in range(4):
+                y[j[k]] = g(y[j[k]], np.moveaxis(u, axis, 0)[k])
+            c.add("scatter", np.moveaxis(y, 0, axis), {"data": x, "indices": i, "updates": u},
+                  {"axis": axis, "mode": mode}, tolerance=1e-5)
+            a = integers(0, size, *u.shape)
+            y, v, b = (np.moveaxis(z, axis, 0) for z in (x.copy(), u, a))
+            for k in range(4):
+                for at in np.ndindex(b.shape[1:]):
+                    y[(b[(k, *at)], *at)] = g(y[(b[(k, *at)], *at)], v[(k, *at)])
+            c.add("scatter_along_axis", np.moveaxis(y, 0, axis), {"data": x, "indices": a, "updates": u},
+                  {"axis": axis, "mode": mode}, tolerance=1e-5)
+        n = np.array([[0, 1], [3, -1], [0, 1]], np.int32)
+        u = normal(3, 6)
+        y = x.copy()
+        for k in range(3):
+            y[n[k, 0], n[k, 1]] = g(y[n[k, 0], n[k, 1]], u[k])
+        c.add("scatter_nd", y, {"data": x, "indices": n, "updates": u}, {"mode": mode}, tolerance=1e-5)
+    ids, dy = np.array([0, 0, 1], np.int32), f32([1, 2, 4], shape=(3, 1))
+    c.add("scatter", f32([[3], [4]]), {"data": np.zeros((2, 1), np.float32), "indices": ids, "updates": dy})
+    k = integers(-9, 9, 4)
+    y = k.copy()
+    y[[2, 0]] += np.array([10, 20], np.int32)
+    c.add("scatter", y, {"data": k, "indices": np.array([2, 0], np.int32), "updates": np.array([10, 20], np.int32)})
+    h = normal(3, 2, dtype=np.float16)
+    y = h.copy()
+    y[1] = h[0]
+    c.add("scatter", y, {"data": h, "indices": np.array([1], np.int32), "updates": h[:1]}, {"mode": "update"})
+
+    i = np.array([[0, 2, 5], [-1, 1, 3]], np.int32)
+    eye = (i[..., None] == np.arange(4)).astype(np.int32)
+    c.add("one_hot", eye, {"indices": i}, {"one_hot_vector_size": 4})
+    c.add("one_hot", np.moveaxis(eye, -1, 0).astype(np.float32) * 2.5 - 1, {"indices": i},
+          {"one_hot_vector_size": 4, "axis": 0, "on_value": 1.5, "off_value": -1.0})
+    c.add("one_hot", np.moveaxis(eye, -1, 1).astype(np.float16), {"indices": i},
+          {"one_hot_vector_size": 4, "axis": 1, "on_value": np.array(1, np.float16),
+           "off_value": np.array(0, np.float16)})
+    rows, columns = np.arange(5)[:, None], np.arange(6)
+    for lower, upper in ((1, 2), (-1, 0), (0, -1), (0, 0), (-1, -1)):
+        keep = ((lower < 0) | (rows - columns <= lower)) & ((upper < 0) | (columns - rows <= upper))
+        c.add("band_part", np.where(keep, x, 0), {"x": x}, {"lower": lower, "upper": upper})
+
+
+def sorting(c):
+    x = normal(3, 7, 4)
+    nan = f32([[1, np.nan, 3, np.nan], [5, 5, -np.inf, np.inf]])
+    for name, g in {"reduce_argmax": np.argmax, "reduce_argmin": np.argmin}.items():
+        for axis in (0, 1, -1):
+            c.add(name, g(x, axis).astype(np.int32), {"x": x}, {"axis": axis})
+        c.add(name, np.expand_dims(g(x, 1), 1).astype(np.int32), {"x": x}, {"axis": 1, "keep_dims": True})
+        c.add(name, g(nan, -1).astype(np.int32), {"x": nan})
+        i = integers(-9, 9, 4, 6)
+        c.add(name, g(i, -1).astype(np.int32), {"x": i})
+        c.add(name, g(i, 0).astype(np.uint16), {"x": i}, {"axis": 0, "output_dtype": "uint16"})
+        h = normal(3, 5, dtype=np.float16)
+        c.add(name, g(h, -1).astype(np.int32), {"x": h})
+    ties = f32([[2, 1, 2, 3, 1], [0, -0.0, 0, 0, 0]])
+    for y in (x, ties, normal(2, 300, 1), integers(-4, 4, 2, 9)):
+        axis = 1
+        up = np.argsort(y, axis, kind="stable")
+        down = np.argsort(-y, axis, kind="stable")
+        c.add("argsort", down.astype(np.int32), {"x": y}, {"axis": axis})
+        c.add("argsort", up.astype(np.int32), {"x": y}, {"axis": axis, "ascending": True})
+        for k, order, ascending in ((2, down, False), (3, up, True), (-1, down, False)):
+            take = order[:, : y.shape[1] if k == -1 else k]
+            c.add("topk", [np.take_along_axis(y, take, axis), take.astype(np.int32)], {"x": y},
+                  {"k": k, "axis": axis, "ascending": ascending})
+    c.add("topk", np.sort(x, -1)[..., ::-1][..., :2], {"x": x}, {"k": 2, "return_indices": False})
+    c.add("topk", [x.max(-1, keepdims=True), x.argmax(-1)[..., None].astype(np.int32)], {"x": x})
+    for axis in (0, 1, 2):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                y = np.flip(x, axis) if reverse else x
+                s = np.cumsum(y, axis)
+                s = s - y if exclusive else s
+                c.add("cumsum", np.flip(s, axis) if reverse else s, {"x": x},
+                      {"axis": axis, "exclusive": exclusive, "reverse": reverse}, tolerance=1e-5)
+    i = integers(-9, 9, 3, 5)
+    c.add("cumsum", np.cumsum(i, 0).astype(np.int32), {"x": i})
+
+
+def normalization(c):
+    def norm(x, axes, eps=1e-5):
+        x = x.astype(np.float64)
+        m = x.mean(axes, keepdims=True)
+        return (x - m) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+    x = normal(2, 3, 4, 5)
+    for axes in ((3,), (-1, 2), (1, 2, 3), (0,), (1, 3)):
+        c.add("layer_norm", norm(x, axes).astype(np.float32), {"x": x}, {"axes": axes}, tolerance=1e-5)
+    c.add("layer_norm", norm(x, (0, 1, 2, 3), 0.1).astype(np.float32), {"x": x}, {"epsilon": 0.1}, tolerance=1e-5)
+    g, b = normal(4, 5), normal(4, 5)
+    c.add("layer_norm", (norm(x, (2, 3)) * g + b).astype(np.float32), {"x": x},
+          {"axes": (2, 3), "gamma": g, "beta": b}, tolerance=1e-5)
+    far = f32([[10000, 10001, 10002]])
+    c.add("layer_norm", f32([[-1.2247356, 0, 1.2247356]]), {"x": far}, {"axes": (1,)}, tolerance=1e-5)
+    big = normal(3, 700)
+    c.add("layer_norm", norm(big, (1,)).astype(np.float32), {"x": big}, {"axes": (-1,)}, tolerance=1e-5)
+    h = np.zeros((2, 4), np.float16)
+    c.add("layer_norm", h, {"x": h}, {"axes": (1,), "epsilon": 1e-12})
+    g, b = f32([1.5, -1, 0.5]), f32([0.1, 0.2, 0.3])
+    c4 = (1, 3, 1, 1)
+    c.add("instance_norm", (norm(x, (2, 3)) * g.reshape(c4) + b.reshape(c4)).astype(np.float32), {"x": x},
+          {"gamma": g, "beta": b}, tolerance=1e-5)
+    c.add("instance_norm", norm(x[0], (2,)).astype(np.float32), {"x": x[0]}, tolerance=1e-5)
+    m, v = normal(3), np.abs(normal(3))
+    y = (x - m.reshape(c4)) / np.sqrt(v.reshape(c4) + 1e-3)
+    c.add("batch_norm", y, {"x": x}, {"mean": m, "variance": v, "epsilon": 1e-3}, tolerance=1e-5)
+    c.add("batch_norm", y * g.reshape(c4) + b.reshape(c4), {"x": x},
+          {"mean": m, "variance": v, "epsilon": 1e-3, "gamma": g, "beta": b}, tolerance=1e-5)
+    s = np.sqrt((x.astype(np.float64) ** 2).sum((1, 2, 3), keepdims=True) + 1e-6)
+    c.add("l2_norm", (x / s).astype(np.float32), {"x": x}, tolerance=1e-5)
+    for size in (1, 2, 3):
+        p = np.pad(x.astype(np.float64) ** 2, [(0, 0), (size // 2, (size - 1) // 2), (0, 0), (0, 0)])
+        s = sum(p[:, k : k + 3] for k in range(size))
+        c.add("local_response_norm", (x / (1.5 + 0.2 / size * s) ** 0.75).astype(np.float32), {"x": x},
+              {"size": size, "alpha": 0.2, "k": 1.5}, tolerance=1e-5)
+
+
+def pads_of(shape, kernel, stride, dilation, kind, pad):
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    if kind == "custom":
+        return [(pad[2 * i], pad[2 * i + 1]) for i in range(len(kernel))]
+    if kind == "valid":
+        return [(0, 0)] * len(kernel)
+    result = []
+    for n, r, s in zip(shape, reach, stride):
+        total = max(0, (-(-n // s) - 1) * s + r - n)
+        low, high = total // 2, total - total // 2
+        result.append((low, high) if kind == "same" else (high, low))
+    return result
+
+
+def windows(x, kernel, stride, dilation, pads, fill=0.0):
+    """[n, c, *windows, *kernel]"""
+    dims = len(kernel)
+    x = np.pad(x, [(0, 0), (0, 0), *pads], constant_values=fill)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    v = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, 2 + dims)))
+    at = (slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
+    return v[at]
+
+
+def conv(x, w, stride, dilation, pads, groups):
+    dims = w.ndim - 2
+    v = windows(x.astype(np.float64), w.shape[2:], stride, dilation, pads)
+    ci, co = w.shape[1], w.shape[0] // groups
+    out = []
+    for g in range(groups):
+        part, kernel = v[:, g * ci : (g + 1) * ci], w[g * co : (g + 1) * co].astype(np.float64)
+        axes = [1, *range(2 + dims, 2 + 2 * dims)]
+        out.append(np.moveaxis(np.tensordot(part, kernel, (axes, list(range(1, 2 + dims)))), -1, 1))
+    return np.concatenate(out, 1)
+
+
+def conv_transpose(x, w, stride, dilation, groups):
+    """Every element of x adds its multiple of the kernel; nothing is cropped."""
+    dims = w.ndim - 2
+    size = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(x.shape[2:], stride, w.shape[2:], dilation)]
+    ci, co = x.shape[1] // groups, w.shape[1]
+    y = np.zeros((x.shape[0], co * groups, *size))
+    for g in range(groups):
+        for at in np.ndindex(*x.shape[2:]):
+            for k in np.ndindex(*w.shape[2:]):
+                to = tuple(a * s + b * d for a, s, b, d in zip(at, stride, k, dilation))
+                part = x[(slice(None), slice(g * ci, (g + 1) * ci), *at)].astype(np.float64)
+                y[(slice(None), slice(g * co, (g + 1) * co), *to)] += part @ w[(slice(g * ci, (g + 1) * ci), slice(None), *k)]
+    return y
+
+
+def convolution(c):
+    cases = [
+        ((2, 3, 8), (4, 3, 3), (1,), (1,), "valid", (0, 0), 1), ((2, 4, 9), (6, 2, 3), (2,), (2,), "same", (0, 0), 2),
+        ((2, 3, 7, 8), (4, 3, 3, 3), (1, 1), (1, 1), "custom", (1, 1, 1, 1), 1),
+        ((2, 3, 7, 8), (4, 3, 3, 2), (2, 3), (1, 2), "custom", (2, 0, 1, 3), 1),
+        ((2, 4, 6, 6), (4, 1, 3, 3), (1, 1), (1, 1), "same", (0, 0, 0, 0), 4),
+        ((2, 4, 7, 6), (6, 2, 3, 4), (2, 2), (1, 1), "same_lower", (0, 0, 0, 0), 2),
+        ((2, 5, 6, 7), (3, 5, 1, 1), (1, 1), (1, 1), "valid", (0, 0, 0, 0), 1),
+        ((2, 5, 6, 7), (3, 5, 1, 1), (2, 1), (1, 1), "valid", (0, 0, 0, 0), 1),
+        ((1, 2, 4, 5, 6), (3, 2, 2, 3, 2), (1, 2, 1), (2, 1, 1), "custom", (1, 0, 0, 1, 1, 1), 1),
+        ((1, 16, 28, 28), (8, 16, 5, 5), (1, 1), (1, 1), "custom", (2, 2, 2, 2), 1),
+        ((3, 2, 5, 5), (4, 2, 5, 5), (1, 1), (1, 1), "valid", (0, 0, 0, 0), 1),
+    ]
+    for s, t, stride, dilation, kind, pad, groups in cases:
+        x, w, b = normal(*s), normal(*t), normal(t[0])
+        pads = pads_of(s[2:], t[2:], stride, dilation, kind, pad)
+        y = conv(x, w, stride, dilation, pads, groups)
+        params = {"strides": stride, "dilations": dilation, "pad_type": kind, "pad": pad, "groups": groups}
+        c.add("conv", y.astype(np.float32), {"x": x, "weight": w}, params, tolerance=1e-4)
+        y = y + b.reshape(-1, *[1] * (len(s) - 2))
+        c.add("conv", y.astype(np.float32), {"x": x}, params | {"weight": w, "bias": b}, tolerance=1e-4)
+    x, w = normal(2, 3, 5, 5), normal(2, 3, 3, 3)
+    c.add("conv", conv(x, w, (1, 1), (1, 1), [(0, 0)] * 2, 1).astype(np.float32), {"x": x, "weight": w},
+          tolerance=1e-4)
+    h, k = normal(1, 2, 5, 5, dtype=np.float16), normal(2, 2, 3, 3, dtype=np.float16)
+    c.add("conv", conv(h, k, (1, 1), (1, 1), [(0, 0)] * 2, 1).astype(np.float16), {"x": h, "weight": k},
+          tolerance=2e-3)
+    for s, t, stride, dilation, groups in [
+        ((2, 3, 5), (3, 4, 3), (1,), (1,), 1), ((2, 4, 5), (4, 3, 3), (3,), (2,), 2),
+        ((2, 3, 4, 5), (3, 2, 3, 3), (1, 1), (1, 1), 1), ((2, 3, 4, 5), (3, 2, 3, 2), (2, 3), (1, 2), 1),
+        ((2, 4, 3, 3), (4, 1, 2, 2), (2, 2), (1, 1), 4), ((1, 2, 2, 3, 2), (2, 2, 2, 2, 3), (2, 1, 2), (1, 1, 1), 1),
+        ((1, 8, 20, 20), (8, 4, 5, 5), (1, 1), (1, 1), 1),
+    ]:
+        x, w = normal(*s), normal(*t)
+        full = conv_transpose(x, w, stride, dilation, groups)
+        params = {"strides": stride, "dilations": dilation, "groups": groups}
+        c.add("conv_transpose", full.astype(np.float32), {"x": x, "weight": w}, params, tolerance=1e-4)
+        b = normal(full.shape[1])
+        dims = len(s) - 2
+        pad = (1, 0) * dims
+        cut = full[(slice(None), slice(None), *[slice(1, None)] * dims)] + b.reshape(-1, *[1] * dims)
+        c.add("conv_transpose", cut.astype(np.float32), {"x": x},
+              params | {"weight": w, "bias": b, "pad_type": "custom", "pad": pad}, tolerance=1e-4)
+        size = [n - 1 for n in full.shape[2:-1]] + [full.shape[-1] + 2]
+        given = np.zeros((*full.shape[:2], *size))
+        part = full[(slice(None), slice(None), *[slice(0, n) for n in size])]
+        given[tuple(slice(0, n) for n in part.shape)] = part
+        c.add("conv_transpose", given.astype(np.float32), {"x": x, "weight": w},
+              params | {"output_shape": given.shape}, tolerance=1e-4)
+    x, w = normal(1, 2, 3, 3), normal(2, 2, 3, 3)
+    full = conv_transpose(x, w, (2, 2), (1, 1), 1)
+    c.add("conv_transpose", full[:, :, :6, :6].astype(np.float32), {"x": x, "weight": w},
+          {"strides": (2, 2), "pad_type": "same"}, tolerance=1e-4)
+    c.add("conv_transpose", full[:, :, 1:7, 1:7].astype(np.float32), {"x": x, "weight": w},
+          {"strides": (2, 2), "pad_type": "same_lower"}, tolerance=1e-4)
+
+
+def pooling(c):
+    def mean(x, kernel, stride, pads, exclude):
+        s = windows(x.astype(np.float64), kernel, stride, [1] * len(kernel), pads)
+        dims = tuple(range(-len(kernel), 0))
+        if not exclude:
+            return s.mean(dims)
+        ones = windows(np.ones_like(x, np.float64), kernel, stride, [1] * len(kernel), pads)
+        return s.sum(dims) / ones.sum(dims)
+
+    for s, kernel, stride, kind, pad in [
+        ((2, 3, 9), (3,), (2,), "valid", (0, 0)), ((2, 3, 8, 8), (2, 2), (2, 2), "valid", (0, 0, 0, 0)),
+        ((2, 3, 7, 8), (3, 2), (2, 1), "custom", (1, 1, 1, 0)), ((2, 3, 7, 8), (3, 3), (2, 2), "same", (0, 0, 0, 0)),
+        ((2, 1, 6, 7), (2, 4), (1, 3), "same_lower", (0, 0, 0, 0)),
+        ((1, 2, 4, 5, 6), (2, 2, 3), (1, 2, 2), "custom", (0, 0, 1, 0, 1, 1)),
+    ]:
+        x = normal(*s)
+        pads = pads_of(s[2:], kernel, stride, [1] * len(kernel), kind, pad)
+        params = {"kernel_sizes": kernel, "strides": stride, "pad_type": kind, "pad": pad}
+        axes = tuple(range(-len(kernel), 0))
+        v = windows(x, kernel, stride, [1] * len(kernel), pads, -np.inf)
+        c.add("max_pool", v.max(axes), {"x": x}, params)
+        for exclude in (False, True):
+            c.add("avg_pool", mean(x, kernel, stride, pads, exclude).astype(np.float32), {"x": x},
+                  params | {"exclude_padding_from_average": exclude})
+        v = windows(x.astype(np.float64), kernel, stride, [1] * len(kernel), pads)
+        c.add("l2_pool", np.sqrt((v**2).sum(axes)).astype(np.float32), {"x": x}, params)
+    c.add("avg_pool", np.full((1, 1, 2, 2), 0.25, np.float32), {"x": np.ones((1, 1, 2, 2), np.float32)},
+          {"kernel_sizes": (2, 2), "strides": (2, 2), "pad_type": "custom", "pad": (1, 1, 1, 1)})
+    c.add("avg_pool", f32([[[[0.32653, 0.57143], [0.57143, 1]]]]), {"x": np.ones((1, 1, 8, 8), np.float32)},
+          {"kernel_sizes": (7, 7), "strides": (4, 4), "pad_type": "custom", "pad": (3, 3, 3, 3)}, tolerance=1e-5)
+    # Ceil mode: the last window hangs over; what is beyond the padding never counts.
+    x = np.arange(5, dtype=np.float32).reshape(1, 1, 5)
+    params = {"kernel_sizes": (2,), "strides": (2,), "pad_type": "valid", "ceil_mode": True}
+    c.add("max_pool", f32([[[1, 3, 4]]]), {"x": x}, params)
+    c.add("avg_pool", f32([[[0.5, 2.5, 4]]]), {"x": x}, params)
+    params = {"kernel_sizes": (3,), "strides": (2,), "pad_type": "custom", "pad": (1, 1), "ceil_mode": True}
+    c.add("avg_pool", f32([[[1 / 3, 2, 7 / 3]]]), {"x": x}, params)
+    nan = f32([[[1, np.nan, 3, 4]]])
+    c.add("max_pool", f32([[[np.nan, 4]]]), {"x": nan}, {"kernel_sizes": (2,), "strides": (2,), "pad_type": "valid"})
+    h = normal(1, 2, 4, 4, dtype=np.float16)
+    c.add("max_pool", h.reshape(1, 2, 2, 2, 2, 2).max((3, 5)), {"x": h},
+          {"kernel_sizes": (2, 2), "strides": (2, 2), "pad_type": "valid"})
+
+
+ALL = [unary, binary, reduction, product, layout, slicing, indexing, sorting, normalization, convolution, pooling]
