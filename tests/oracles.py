@@ -202,6 +202,7 @@ def extreme(better: Callable[[Any, Any], bool]) -> Callable[[list[Any]], Any]:
 
 
 reduction("sum", exact_sum)
+reduction("prod", math.prod)
 reduction("mean", lambda values: exact_sum(values) / len(values))
 reduction("max", extreme(lambda v, best: v > best))
 reduction("min", extreme(lambda v, best: v < best))
@@ -232,6 +233,32 @@ def softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray, attrs: Any) ->
     for at in np.ndindex(out.shape):
         label = min(max(int(labels[at]), 0), rows.shape[-1] - 1)
         out[at] = log_sum_exp(rows[at].tolist()) - rows[at][label]
+    return out
+
+
+def first_best(better: Callable[[Any, Any], bool]) -> Callable[..., np.ndarray]:
+    def evaluate(x: np.ndarray, attrs: Any) -> np.ndarray:
+        rows = np.moveaxis(x, attrs.axis, -1)
+        out = np.zeros(rows.shape[:-1], int)
+        for at in np.ndindex(out.shape):
+            row = rows[at].tolist()
+            out[at] = next(i for i, v in enumerate(row) if is_nan(v) or not any(better(w, v) or is_nan(w) for w in row))
+        return np.expand_dims(out, attrs.axis) if attrs.keepdims else out
+
+    return evaluate
+
+
+ORACLES["argmax"] = ORACLES["mil_argmax"] = first_best(lambda w, v: w > v)
+ORACLES["argmin"] = ORACLES["mil_argmin"] = first_best(lambda w, v: w < v)
+
+
+@oracle("cumsum")
+def cumsum(x: np.ndarray, attrs: Any) -> np.ndarray:
+    out = np.zeros_like(x)
+    for i in range(x.shape[attrs.axis]):
+        span = slice(i, None) if attrs.reverse else slice(0, i + 1)
+        part = np.moveaxis(x, attrs.axis, 0)[span]
+        np.moveaxis(out, attrs.axis, 0)[i] = part.sum(0)
     return out
 
 

@@ -21,6 +21,7 @@ from .activation import (
     softplus,
     softsign,
 )
+from .argreduce import argmax, argmin
 from .arithmetic import add, div, maximum, minimum, mul, sub
 from .compare import equal, greater, greater_equal, less, less_equal, not_equal
 from .conv import conv2d
@@ -52,15 +53,19 @@ from .normalize import layer_norm, log_softmax, softmax
 from .pool import avg_pool2d, max_pool2d
 from .power import pow
 from .reduce import logsumexp, max, mean, min, sum
+from .scan import cumprod, cumsum, prod
 from .select import cast, full, full_like, where
 from .shape import broadcast_to, expand_dims, reshape, squeeze, swapaxes, tile, transpose
 from .slicing import concat, flip, getitem, pad, slice, slice_axis
+from .statistics import norm, std, var
 from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
 __all__ = [
     "abs",
     "acos",
     "add",
+    "argmax",
+    "argmin",
     "asin",
     "atan",
     "atanh",
@@ -73,6 +78,8 @@ __all__ = [
     "conv2d",
     "cos",
     "cosh",
+    "cumprod",
+    "cumsum",
     "div",
     "elu",
     "equal",
@@ -119,11 +126,13 @@ __all__ = [
     "mod",
     "mul",
     "neg",
+    "norm",
     "not_equal",
     "one_hot",
     "pad",
     "pow",
     "prelu",
+    "prod",
     "reciprocal",
     "relu",
     "relu6",
@@ -145,6 +154,7 @@ __all__ = [
     "sqrt",
     "square",
     "squeeze",
+    "std",
     "stop_gradient",
     "sub",
     "sum",
@@ -153,5 +163,6 @@ __all__ = [
     "tanh",
     "tile",
     "transpose",
+    "var",
     "where",
 ]

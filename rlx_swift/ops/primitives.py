@@ -6,6 +6,7 @@ indices already clamped and of rank 1 or more, convolutions without dilation, we
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..errors import ShapeError
 from ..ir.op import Attrs, Case, Domain, Mil, NotDifferentiable, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType
-from ._build import apply, require_float, require_integers, same_dtype
+from ._build import apply, require_float, require_integers, require_numbers, same_dtype
 from .select import full
 
 _LATE = NotDifferentiable("it is made after differentiation")
@@ -92,6 +93,37 @@ SCATTER_ADD_CLAMPED = _primitive(
     OpKind.DATA_MOVEMENT,
     Case(((4, 3), (5,), (5, 3)), AxisAttrs(0), (f32, i32, f32), (Domain(), _IDS, Domain())),
 )
+
+
+# argmax and argmin
+
+
+@dataclass(frozen=True)
+class ArgReduceAttrs(Attrs):
+    axis: int
+    keepdims: bool
+
+
+def arg_infer(types: tuple[TensorType, ...], attrs: ArgReduceAttrs) -> tuple[TensorType, ...]:
+    (x,) = types
+    require_numbers("argmax or argmin", x)
+    if not 0 <= attrs.axis < x.rank or x.shape[attrs.axis] == 0:
+        raise ShapeError("argmax or argmin", f"axis {attrs.axis} of {x} has no elements or is none of its axes")
+    kept = (1,) if attrs.keepdims else ()
+    return (TensorType((*x.shape[: attrs.axis], *kept, *x.shape[attrs.axis + 1 :]), i32),)
+
+
+def _mil_arg(which: str, function: Callable[..., np.ndarray]) -> Op[ArgReduceAttrs]:
+    return _primitive(
+        f"mil_{which}", ArgReduceAttrs, arg_infer,
+        lambda arrays, attrs: function(arrays[0], axis=attrs.axis, keepdims=attrs.keepdims),
+        Mil(f"reduce_{which}", ("x",), lambda a, ins, outs: {"axis": a.axis, "keep_dims": a.keepdims}),
+        OpKind.REDUCTION, Case(((3, 4),), ArgReduceAttrs(1, False)), Case(((3, 4),), ArgReduceAttrs(0, True), (i32,)),
+    )
+
+
+MIL_ARGMAX = _mil_arg("argmax", np.argmax)
+MIL_ARGMIN = _mil_arg("argmin", np.argmin)
 
 
 # convolution

@@ -83,7 +83,7 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     return reduce(LOGSUMEXP, tensor, axis, keepdims)
 
 
-def _reduction(
+def reduction(
     name: str, summary: str, formula: Callable[..., np.ndarray], vjp: Any, jvp: Any, *,
     floats_only: bool = False, needs_elements: bool = False, lower: Any = None, distinct: bool = False,
 ) -> Op[ReduceAttrs]:
@@ -179,15 +179,15 @@ def _logsumexp_jvp(ts: tuple[Tensor], out: Tensor, ins: tuple[Tensor, ...], attr
     return sum(ts[0] * _softmax_weights(out, ins[0], attrs), attrs.axes, attrs.keepdims)
 
 
-SUM = _reduction("sum", "sum over axes", np.sum, _sum_vjp, Forward.LINEAR)
-MEAN = _reduction("mean", "mean over axes", np.mean, _mean_vjp, Forward.LINEAR, floats_only=True, needs_elements=True)
-MAX = _reduction(
+SUM = reduction("sum", "sum over axes", np.sum, _sum_vjp, Forward.LINEAR)
+MEAN = reduction("mean", "mean over axes", np.mean, _mean_vjp, Forward.LINEAR, floats_only=True, needs_elements=True)
+MAX = reduction(
     "max", "largest element over axes", np.max, _extreme_vjp, _extreme_jvp, needs_elements=True, distinct=True
 )
-MIN = _reduction(
+MIN = reduction(
     "min", "smallest element over axes", np.min, _extreme_vjp, _extreme_jvp, needs_elements=True, distinct=True
 )
-LOGSUMEXP = _reduction(
+LOGSUMEXP = reduction(
     "logsumexp", "log of the sum of exponentials over axes", _logsumexp_eval, _logsumexp_vjp, _logsumexp_jvp,
     floats_only=True, needs_elements=True, lower=Decompose(_logsumexp_lower),
 )

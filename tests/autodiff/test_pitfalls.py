@@ -306,3 +306,58 @@ def test_the_gradient_check_refuses_nan():
     graph.set_outputs({"y": ops.sqrt(graph.input("x", (2,)))})
     with pytest.raises(AssertionError):
         rlx.check_grads(graph, {"x": np.array([-1.0, 1.0])}, "x")
+
+
+# Products, variances, norms
+
+
+@pytest.mark.parametrize(
+    ("x", "slopes"),
+    [([0.0, 2, 3], [6, 0, 0]), ([0.0, 0, 3], [0, 0, 0]), ([1.0, 2, 3], [6, 3, 2]), ([0.0], [1]), ([2.0, -0.0], [0, 2])],
+)
+def test_slopes_of_a_product_with_zeros(x, slopes):
+    same(gradients(ops.prod, x), slopes)
+    rows = np.array([x, x])
+    same(gradients(lambda t: ops.prod(t, 1), rows, g=[1, 2]), [slopes, 2 * np.array(slopes)])
+    same(gradients(lambda t: ops.prod(t, 0), rows.T, g=[1, 2]), np.transpose([slopes, 2 * np.array(slopes)]))
+
+
+def test_second_slope_of_a_product_with_a_zero():
+    g = rlx.Graph()
+    g.set_outputs({"loss": ops.prod(g.input("x", (3,)))})
+    out = rlx.evaluate(rlx.hvp(g, "x"), {"x": [0.0, 2, 3], "v_x": [1.0, 0, 0]})
+    same(out["hvp_x"], [0, 3, 2])
+
+
+def test_slopes_of_a_running_product_with_zeros():
+    same(gradients(ops.cumprod, [0.0, 2, 3]), [9, 0, 0])
+    same(gradients(lambda x: ops.cumprod(x, 1), [[0.0, 2, 3], [1, 2, 3]]), [[9, 0, 0], [9, 4, 2]])
+    same(value(ops.cumprod, [2.0, 3, 4, 5, 6]), [2, 6, 24, 120, 720])
+
+
+@pytest.mark.parametrize("correction", [0, 1])
+def test_spread_of_equal_elements_has_no_slope(correction):
+    for function in (ops.std, ops.var):
+        same(gradients(lambda x, f=function: f(x, correction=correction), [1.0, 1.0]), [0, 0])
+        pairs = gradients(lambda x, f=function: f(x, 1, correction=correction), [[1.0, 1.0], [0.0, 2.0]])
+        assert np.isfinite(pairs).all() and (pairs[1] != 0).all()
+
+
+def test_variance_and_deviation():
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    same(value(lambda t: ops.var(t, 1, correction=1), x), x.var(1, ddof=1), 1e-5)
+    same(value(lambda t: ops.std(t, (0, 1), keepdims=True), x), x.std(keepdims=True), 1e-5)
+    assert value(ops.std, np.full((4,), 300.0, np.float16)) == 0
+    same(value(ops.var, np.float16([300, 302])), 1)
+
+
+@pytest.mark.parametrize("order", [1, 2, np.inf])
+def test_norms_have_no_slope_at_zero(order):
+    def function(x):
+        return ops.norm(x, order, 1)
+
+    x = np.array([[0.0, 0, 0], [3, -4, 0]])
+    same(value(function, x), np.linalg.norm(x, order, 1))
+    slopes = gradients(function, x)
+    same(slopes, [[0, 0, 0], {1: [1, -1, 0], 2: [0.6, -0.8, 0], np.inf: [0, -1, 0]}[order]])
+    same(value(lambda t: ops.norm(t, order), np.float16([300, 400])), {1: 700, 2: 500, np.inf: 400}[order])
