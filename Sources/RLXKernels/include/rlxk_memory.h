@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Zeroed bytes at a multiple of 64, or NULL. */
+/* Zeroed bytes at a multiple of 64, or NULL; NULL for more than the machine's memory. */
 void *rlxk_allocate(size_t size);
 void rlxk_deallocate(void *memory);
 
