@@ -7,7 +7,7 @@ import Testing
 struct OperationTests {
     static let families = [
         "unary", "binary", "reduction", "product", "layout", "slicing", "indexing", "sorting", "normalization",
-        "convolution", "pooling",
+        "convolution", "pooling", "resizing", "contraction", "rearrangement",
     ]
 
     @Test(arguments: families) func agreesWithNumPy(_ family: String) throws {

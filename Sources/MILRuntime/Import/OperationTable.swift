@@ -5,6 +5,7 @@ enum OperationTable {
         let families = [
             elementwiseRules, activationRules, comparisonRules, linearAlgebraRules, reductionRules, layoutRules,
             slicingRules, indexingRules, sortingRules, normalizationRules, convolutionRules, poolingRules,
+            resizingRules, contractionRules, rearrangementRules,
         ]
         return Dictionary(uniqueKeysWithValues: families.joined().map { ($0.name, $0) })
     }()

@@ -57,13 +57,7 @@ let activationRules: [OperationRule] = [
     },
     OperationRule("softmax", ["x": .required, "axis": -1]) { (call) throws(RuntimeError) in
         let x = try call.float(view: "x")
-        let axis = try call.axis(rank: x.rank)
-        let graph = call.graph
-        let largest = try graph.fold(.maximum, x, axes: [axis])
-        let shifted = try graph.map(RLXK_SUB, [x, largest], .float32)
-        let exponential = try graph.map(RLXK_EXP, [shifted], .float32)
-        let sum = try graph.fold(.sum, exponential, axes: [axis])
-        return try graph.map(RLXK_DIV, [exponential, sum], x.type)
+        return try call.graph.softmax(x, axis: call.axis(rank: x.rank), x.type)
     },
 ]
 

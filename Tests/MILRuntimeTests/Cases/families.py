@@ -660,4 +660,102 @@ def pooling(c):
           {"kernel_sizes": (2, 2), "strides": (2, 2), "pad_type": "valid"})
 
 
-ALL = [unary, binary, reduction, product, layout, slicing, indexing, sorting, normalization, convolution, pooling]
+def resizing(c):
+    x = normal(2, 3, 4, 6)
+
+    def linear(x, points, axis):
+        low = np.floor(points).astype(int)
+        high = np.minimum(low + 1, x.shape[axis] - 1)
+        f = (points - low).reshape(-1, *[1] * (x.ndim - axis - 1))
+        return np.take(x, low, axis) * (1 - f) + np.take(x, high, axis) * f
+
+    def both(x, h, w, grid):
+        points = [np.clip(grid(n, m), 0, n - 1) for n, m in zip(x.shape[-2:], (h, w))]
+        return linear(linear(x.astype(np.float64), points[0], 2), points[1], 3).astype(np.float32)
+
+    grids = {
+        "DEFAULT": lambda n, m: np.arange(m) * n / m,
+        "STRICT_ALIGN_CORNERS": lambda n, m: np.arange(m) * (n - 1) / max(m - 1, 1),
+        "ALIGN_CORNERS": lambda n, m: np.arange(m) * (n - 1) / (m - 1) if m > 1 else np.array([(n - 1) / 2]),
+        "OFFSET_CORNERS": lambda n, m: (np.arange(m) + 0.5) * max(1, n - 1) / m,
+        "UNALIGN_CORNERS": lambda n, m: (np.arange(m) + 0.5) * n / m - 0.5,
+    }
+    floor = lambda n, m: np.arange(m) * n // m
+    for h, w in ((8, 12), (3, 5), (1, 7), (4, 9)):
+        y = x[:, :, floor(4, h)][:, :, :, floor(6, w)]
+        c.add("resize_nearest_neighbor", y, {"x": x}, {"target_size_height": h, "target_size_width": w})
+        for mode, grid in grids.items():
+            c.add("resize_bilinear", both(x, h, w, grid), {"x": x},
+                  {"target_size_height": h, "target_size_width": w, "sampling_mode": mode}, tolerance=1e-5)
+            c.add("resize", both(x, h, w, grid), {"x": x},
+                  {"shape": (0, 0, h, w), "resized_dims": np.array(2, np.int32), "sampling_mode": mode},
+                  tolerance=1e-5)
+    c.add("upsample_nearest_neighbor", x.repeat(2, 2).repeat(3, 3), {"x": x},
+          {"scale_factor_height": 2, "scale_factor_width": 3})
+    c.add("upsample_nearest_neighbor", x[:, :, :, floor(6, 9)], {"x": x}, {"scale_factor_width": 1.5})
+    y = both(x, 8, 12, grids["STRICT_ALIGN_CORNERS"])
+    c.add("upsample_bilinear", y, {"x": x}, {"scale_factor_height": 2.0, "scale_factor_width": 2.0}, tolerance=1e-5)
+    y = both(x, 8, 12, grids["UNALIGN_CORNERS"])
+    c.add("upsample_bilinear", y, {"x": x},
+          {"scale_factor_height": 2.0, "scale_factor_width": 2.0, "align_corners": False}, tolerance=1e-5)
+    y = both(x, 8, 12, grids["DEFAULT"])
+    c.add("upsample_bilinear", y, {"x": x},
+          {"scale_factor_height": 2.0, "scale_factor_width": 2.0, "align_corners": False,
+           "half_pixel_centers": False}, tolerance=1e-5)
+    c.add("resize", f32([[[0, 1, 1]]]), {"x": f32([[[0, 1]]])},
+          {"shape": (3,), "resized_dims": np.array(1, np.int32), "interpolation_mode": "NEAREST_NEIGHBOR"})
+    c.add("crop", x[:, :, 1:3, 2:6], {"x": x}, {"crop_height": (1, 1), "crop_width": (2, 0)})
+
+
+def contraction(c):
+    x, y = normal(2, 3, 4, 5), normal(2, 5, 4, 6)
+    c.add("einsum", np.einsum("nchw,nwhu->nchu", x, y), {"values": [x, y]}, {"equation": "nchw,nwhu->nchu"},
+          tolerance=1e-5)
+    c.add("einsum", np.einsum("chw,whr->chr", x[0], y[0]), {"values": [x[0], y[0]]}, {"equation": "chw,whr->chr"},
+          tolerance=1e-5)
+    c.add("einsum", np.einsum("ab,cb->ca", x[0, 0], y[0, :, :, :].reshape(24, 5)),
+          {"values": [x[0, 0], y[0].reshape(24, 5)]}, {"equation": "ab,cb->ca"}, tolerance=1e-5)
+    q, k, v = normal(2, 3, 5, 8), normal(2, 3, 7, 8), normal(2, 3, 7, 4)
+
+    def attention(mask):
+        s = q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(8) + mask
+        e = np.exp(s - s.max(-1, keepdims=True))
+        return (e / e.sum(-1, keepdims=True) @ v).astype(np.float32)
+
+    m = rng.integers(0, 2, (5, 7)) > 0
+    m[:, 0] = True
+    feeds = {"query": q, "key": k, "value": v}
+    c.add("scaled_dot_product_attention", attention(0), feeds, opset=8, tolerance=1e-5)
+    c.add("scaled_dot_product_attention", attention(np.where(m, 0, -np.inf)), feeds | {"attn_mask": m}, opset=8,
+          tolerance=1e-5)
+    a = normal(2, 1, 5, 7)
+    c.add("scaled_dot_product_attention", attention(a), feeds | {"attn_mask": a}, opset=8, tolerance=1e-5)
+
+
+def rearrangement(c):
+    x = normal(3, 4, 5)
+    lengths = np.array([2, 0, 4], np.int32)
+    y = x.copy()
+    for n, length in enumerate(lengths):
+        y[n, :length] = x[n, :length][::-1]
+    c.add("reverse_sequence", y, {"x": x, "lengths": lengths}, {"seq_axis": 1, "batch_axis": 0})
+    z = np.swapaxes(x, 0, 1)
+    c.add("reverse_sequence", np.swapaxes(y, 0, 1), {"x": z, "lengths": lengths}, {"seq_axis": 0, "batch_axis": 1})
+    x = normal(2, 3, 4, 5)
+    p = np.pad(x, [(0, 0), (0, 0), (1, 1), (0, 1)])
+    y = p.reshape(2, 3, 3, 2, 2, 3).transpose(3, 5, 0, 1, 2, 4).reshape(12, 3, 3, 2)
+    c.add("space_to_batch", y, {"x": x},
+          {"block_shape": (2, 3), "paddings": np.array([[1, 1], [0, 1]], np.int32)})
+    c.add("batch_to_space", x, {"x": y}, {"block_shape": (2, 3), "crops": np.array([[1, 1], [0, 1]], np.int32)})
+    x, s, z = normal(3, 4), f32([0.1, 0.2, 0.05]), np.array([3, -2, 0], np.int8)
+    q = np.clip(np.rint(x / s[:, None]) + z[:, None], -128, 127).astype(np.int8)
+    c.add("quantize", q, {"input": x}, {"scale": s, "zero_point": z, "axis": 0, "output_dtype": "int8"})
+    c.add("dequantize", (q.astype(np.float32) - z[:, None]) * s[:, None], {"input": q},
+          {"scale": s, "zero_point": z, "axis": 0})
+    u = np.clip(np.rint(x / f32(0.1)), 0, 255).astype(np.uint8)
+    c.add("quantize", u, {"input": x}, {"scale": 0.1, "output_dtype": "uint8"})
+    c.add("dequantize", u.astype(np.float32) * f32(0.1), {"input": u}, {"scale": 0.1})
+
+
+ALL = [unary, binary, reduction, product, layout, slicing, indexing, sorting, normalization, convolution, pooling,
+       resizing, contraction, rearrangement]
