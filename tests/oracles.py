@@ -357,6 +357,43 @@ def one_hot(ids: np.ndarray, attrs: Any) -> np.ndarray:
     return np.moveaxis(out, -1, attrs.axis)
 
 
+def _rows(*arrays: np.ndarray, axis: int) -> Any:
+    """The one-dimensional rows of several arrays along an axis, as views, for each place."""
+    moved = [np.moveaxis(a, axis, -1) for a in arrays]
+    for at in np.ndindex(moved[0].shape[:-1]):
+        yield [m[at] for m in moved]
+
+
+@oracle("take_along_axis", "gather_along_clamped")
+def take_along_axis(x: np.ndarray, ids: np.ndarray, attrs: Any) -> np.ndarray:
+    out = np.zeros(ids.shape, x.dtype)
+    for source, at, target in _rows(x, ids, out, axis=attrs.axis):
+        for i, k in enumerate(at.tolist()):
+            target[i] = source[min(max(k, 0), len(source) - 1)]
+    return out
+
+
+@oracle("put_along_axis", "scatter_along_clamped")
+def put_along_axis(x: np.ndarray, ids: np.ndarray, values: np.ndarray, attrs: Any) -> np.ndarray:
+    out = x.copy()
+    combine = {"update": lambda a, b: b, "add": lambda a, b: a + b, "max": max, "min": min}[attrs.mode]
+    for target, at, new in _rows(out, ids, values, axis=attrs.axis):
+        for k, v in zip(at.tolist(), new, strict=True):
+            place = min(max(k, 0), len(target) - 1)
+            target[place] = combine(target[place], v)
+    return out
+
+
+@oracle("topk")
+def topk(x: np.ndarray, attrs: Any) -> tuple[np.ndarray, np.ndarray]:
+    shape = (*x.shape[: attrs.axis], attrs.k, *x.shape[attrs.axis + 1 :])
+    values, indices = np.zeros(shape, x.dtype), np.zeros(shape, int)
+    for row, best, where in _rows(x, values, indices, axis=attrs.axis):
+        numbered = sorted(enumerate(row.tolist()), key=lambda pair: pair[1] if attrs.ascending else -pair[1])
+        where[:], best[:] = zip(*numbered[: attrs.k], strict=True)
+    return values, indices
+
+
 # Products
 
 

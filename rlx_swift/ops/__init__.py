@@ -21,11 +21,14 @@ from .activation import (
     softplus,
     softsign,
 )
+from .along import put_along_axis, take_along_axis
 from .argreduce import argmax, argmin
 from .arithmetic import add, div, maximum, minimum, mul, sub
+from .arrange import roll, split, stack, tril, triu
 from .compare import equal, greater, greater_equal, less, less_equal, not_equal
 from .conv import conv2d
 from .division import floor_div, mod
+from .einsum import dot, einsum, outer
 from .elementwise import (
     abs,
     ceil,
@@ -50,13 +53,16 @@ from .linalg import matmul
 from .logical import isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
 from .loss import softmax_cross_entropy_with_logits
 from .normalize import layer_norm, log_softmax, softmax
+from .order import argsort, sort, topk
+from .padding import pad
 from .pool import avg_pool2d, max_pool2d
+from .positions import dynamic_slice, dynamic_update_slice, gather_nd, index_select, scatter_nd, take
 from .power import pow
 from .reduce import logsumexp, max, mean, min, sum
 from .scan import cumprod, cumsum, prod
 from .select import cast, full, full_like, where
 from .shape import broadcast_to, expand_dims, reshape, squeeze, swapaxes, tile, transpose
-from .slicing import concat, flip, getitem, pad, slice, slice_axis
+from .slicing import concat, flip, getitem, slice, slice_axis
 from .statistics import norm, std, var
 from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
@@ -66,6 +72,7 @@ __all__ = [
     "add",
     "argmax",
     "argmin",
+    "argsort",
     "asin",
     "atan",
     "atanh",
@@ -81,6 +88,10 @@ __all__ = [
     "cumprod",
     "cumsum",
     "div",
+    "dot",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "einsum",
     "elu",
     "equal",
     "erf",
@@ -94,6 +105,7 @@ __all__ = [
     "full",
     "full_like",
     "gather",
+    "gather_nd",
     "gelu",
     "getitem",
     "greater",
@@ -101,6 +113,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "identity",
+    "index_select",
     "isfinite",
     "isinf",
     "isnan",
@@ -129,17 +142,21 @@ __all__ = [
     "norm",
     "not_equal",
     "one_hot",
+    "outer",
     "pad",
     "pow",
     "prelu",
     "prod",
+    "put_along_axis",
     "reciprocal",
     "relu",
     "relu6",
     "reshape",
+    "roll",
     "round",
     "rsqrt",
     "scatter_add",
+    "scatter_nd",
     "sigmoid",
     "sign",
     "silu",
@@ -151,18 +168,26 @@ __all__ = [
     "softmax_cross_entropy_with_logits",
     "softplus",
     "softsign",
+    "sort",
+    "split",
     "sqrt",
     "square",
     "squeeze",
+    "stack",
     "std",
     "stop_gradient",
     "sub",
     "sum",
     "swapaxes",
+    "take",
+    "take_along_axis",
     "tan",
     "tanh",
     "tile",
+    "topk",
     "transpose",
+    "tril",
+    "triu",
     "var",
     "where",
 ]

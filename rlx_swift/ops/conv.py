@@ -23,7 +23,7 @@ from ._build import TensorLike, apply, as_tensors, public, require_float, same_d
 from .arithmetic import add
 from .primitives import MilConvAttrs, mil_conv, mil_conv_transpose
 from .shape import reshape, transpose
-from .slicing import dilate, pad, slice, slice_axis
+from .slicing import dilate, pad_constant, slice, slice_axis
 
 Pads = tuple[tuple[int, int], tuple[int, int]]
 Padding = str | int | Sequence[int] | Sequence[Sequence[int]]
@@ -208,7 +208,7 @@ def _padded(x: Tensor, padding: Pads) -> tuple[Tensor, Pads]:
     """Uneven padding as an op of its own: Core ML's conv was seen to get the last element wrong with it."""
     if all(before == after for before, after in padding):
         return x, padding
-    return pad(x, ((0, 0), (0, 0), *padding)), ((0, 0), (0, 0))
+    return pad_constant(x, ((0, 0), (0, 0), *padding)), ((0, 0), (0, 0))
 
 
 def _conv_lower(ins: tuple[Tensor, ...], attrs: ConvAttrs) -> Tensor:
@@ -224,7 +224,7 @@ def _input_grad_lower(ins: tuple[Tensor, ...], attrs: ConvGradAttrs) -> Tensor:
         begin.append(before)
         end.append(min(n, before + size))
         widths.append((0, before + size - end[-1]))  # rows that no window reached
-    return pad(slice(whole, begin, end), widths)
+    return pad_constant(slice(whole, begin, end), widths)
 
 
 def _weight_grad_lower(ins: tuple[Tensor, ...], attrs: ConvGradAttrs) -> Tensor:
@@ -237,7 +237,7 @@ def _weight_grad_lower(ins: tuple[Tensor, ...], attrs: ConvGradAttrs) -> Tensor:
     for axis in (2, 3):  # drop what the last window does not reach
         excess = image.shape[axis] + sum(padding[axis - 2]) - (g.shape[axis] + reach[axis - 2] - 1)
         if excess:
-            image, padding = pad(image, ((0, 0), (0, 0), *padding)), ((0, 0), (0, 0))
+            image, padding = pad_constant(image, ((0, 0), (0, 0), *padding)), ((0, 0), (0, 0))
             image = slice_axis(image, axis, 0, image.shape[axis] - excess)
     n, channels, h, w = image.shape
     groups, each = attrs.groups, channels // attrs.groups

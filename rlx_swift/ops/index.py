@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, f16, f32, i32
+from ..dtypes import DType, bool_, f16, f32, i32
 from ..errors import ShapeError
 from ..ir.op import Attrs, Case, Decompose, Domain, Mil, NotDifferentiable, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axis, as_int
-from ._build import TensorLike, apply, as_tensors, graph_of, public, require_float, require_integers
+from ._build import TensorLike, apply, as_tensors, graph_of, public, require_float, require_integers, require_numbers
 from .arithmetic import maximum, minimum
 from .linalg import matmul
 from .primitives import gather_clamped, scatter_add_clamped
+from .select import cast
 from .shape import reshape, transpose
 
 # Above this many positions times table rows, a product with a one-hot matrix costs more than a scatter.
@@ -54,6 +55,8 @@ def gather(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
     """
     graph = graph_of("gather", x, indices)
     table = graph.as_tensor(x, f32)
+    if table.dtype is bool_:  # MIL gathers no bools
+        return cast(gather(cast(table, i32), indices, axis), bool_)
     return apply(GATHER, table, graph.as_tensor(indices, i32), attrs=GatherAttrs(as_axis(axis, table.ndim, "gather")))
 
 
@@ -78,6 +81,7 @@ def one_hot(indices: TensorLike, depth: int, axis: int = -1, dtype: DType = f32)
 
 def _gather_infer(types: tuple[TensorType, ...], attrs: GatherAttrs) -> tuple[TensorType, ...]:
     x, indices = types
+    require_numbers("gather", x)
     require_integers("gather", indices)
     if x.rank == 0 or as_axis(attrs.axis, x.rank, "gather") != attrs.axis:
         raise ShapeError("gather", f"expected an axis of {x} counted from the front, got {attrs.axis}")

@@ -19,7 +19,7 @@ from .compare import equal
 from .conv import Padding, Pads, as_padding, as_pair
 from .primitives import MilConvAttrs, mil_conv_transpose
 from .select import cast, where
-from .slicing import dilate, pad, slice
+from .slicing import dilate, pad_constant, slice
 
 _ONES = (1, 1)
 
@@ -150,7 +150,7 @@ def _corner(x: Tensor, y: Tensor, at: tuple[int, int], attrs: PoolAttrs) -> Tens
 
 def _winners(x: Tensor, y: Tensor, attrs: PoolAttrs) -> list[tuple[tuple[int, int], Tensor]]:
     """For each offset of the window, 1 where that element is the window's first winner."""
-    padded = pad(x, ((0, 0), (0, 0), *attrs.padding), float("-inf"))
+    padded = pad_constant(x, ((0, 0), (0, 0), *attrs.padding), float("-inf"))
     result, free = [], None
     for at in _offsets(attrs):
         hit = cast(equal(_corner(padded, y, at, attrs), y), y.dtype)
@@ -167,7 +167,7 @@ def _place_lower(ins: tuple[Tensor, ...], attrs: PoolAttrs) -> Tensor:
     rows, columns = x.shape[2] + top + bottom, x.shape[3] + left + right
     for (i, j), won in _winners(x, y, attrs):
         part = dilate(dilate(where(equal(won, 1.0), g, 0.0), 2, attrs.strides[0]), 3, attrs.strides[1])
-        spread = pad(part, ((0, 0), (0, 0), (i, rows - i - part.shape[2]), (j, columns - j - part.shape[3])))
+        spread = pad_constant(part, ((0, 0), (0, 0), (i, rows - i - part.shape[2]), (j, columns - j - part.shape[3])))
         total = spread if total is None else add(total, spread)
     assert total is not None
     return slice(total, (0, 0, top, left), (*x.shape[:2], top + x.shape[2], left + x.shape[3]))
@@ -175,7 +175,7 @@ def _place_lower(ins: tuple[Tensor, ...], attrs: PoolAttrs) -> Tensor:
 
 def _pick_lower(ins: tuple[Tensor, ...], attrs: PoolAttrs) -> Tensor:
     x, y, h = ins
-    padded = pad(h, ((0, 0), (0, 0), *attrs.padding))
+    padded = pad_constant(h, ((0, 0), (0, 0), *attrs.padding))
     total = None
     for at, won in _winners(x, y, attrs):
         part = where(equal(won, 1.0), _corner(padded, y, at, attrs), 0.0)
@@ -299,7 +299,8 @@ def _avg_grad_lower(ins: tuple[Tensor, ...], attrs: AvgPoolGradAttrs) -> Tensor:
     begin = [0, 0, attrs.padding[0][0], attrs.padding[1][0]]
     end = [*whole.shape[:2], *(min(n, b + s) for n, b, s in zip(whole.shape[2:], begin[2:], attrs.size, strict=True))]
     inside = slice(whole, begin, end)
-    return pad(inside, [(0, 0), (0, 0), *((0, s - n) for s, n in zip(attrs.size, inside.shape[2:], strict=True))])
+    missing = [(0, s - n) for s, n in zip(attrs.size, inside.shape[2:], strict=True)]
+    return pad_constant(inside, [(0, 0), (0, 0), *missing])
 
 
 def _avg_grad(g: Tensor, size: Shape, attrs: AvgPoolAttrs) -> Tensor:

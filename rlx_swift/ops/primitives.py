@@ -51,6 +51,7 @@ def scatter_add_clamped(updates: Tensor, indices: Tensor, size: int, axis: int) 
 
 def _gather_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType, ...]:
     x, indices = types
+    require_numbers("gather_clamped", x)
     require_integers("gather_clamped", indices)
     if not 0 <= attrs.axis < x.rank or indices.rank == 0 or (x.shape[attrs.axis] == 0 and indices.size):
         raise ShapeError("gather_clamped", f"{indices} are no indices for axis {attrs.axis} of {x}")
@@ -59,6 +60,7 @@ def _gather_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[Tens
 
 def _scatter_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType, ...]:
     data, indices, updates = types
+    require_numbers("scatter_add_clamped", data)
     require_integers("scatter_add_clamped", indices)
     fits = 0 <= attrs.axis < data.rank and indices.rank == 1 and (data.shape[attrs.axis] or not indices.size)
     if not fits or updates != data.with_shape((*data.shape[: attrs.axis], indices.size, *data.shape[attrs.axis + 1 :])):
@@ -92,6 +94,82 @@ SCATTER_ADD_CLAMPED = _primitive(
     ),
     OpKind.DATA_MOVEMENT,
     Case(((4, 3), (5,), (5, 3)), AxisAttrs(0), (f32, i32, f32), (Domain(), _IDS, Domain())),
+)
+
+
+# gather and scatter along an axis
+
+
+@dataclass(frozen=True)
+class ScatterAlongAttrs(Attrs):
+    """`mode`: "update", "add", "max" or "min"."""
+
+    axis: int
+    mode: str
+
+
+def gather_along_clamped(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    return apply(GATHER_ALONG_CLAMPED, x, indices, attrs=AxisAttrs(axis))
+
+
+def scatter_along_clamped(x: Tensor, indices: Tensor, updates: Tensor, attrs: ScatterAlongAttrs) -> Tensor:
+    return apply(SCATTER_ALONG_CLAMPED, x, indices, updates, attrs=attrs)
+
+
+def _check_along(subject: str, x: TensorType, indices: TensorType, axis: int) -> None:
+    require_numbers(subject, x)
+    require_integers(subject, indices)
+    rest = [(*t.shape[:axis], *t.shape[axis + 1 :]) for t in (x, indices)]
+    fits = indices.rank == x.rank and 0 <= axis < x.rank and rest[0] == rest[1]
+    if not fits or (x.shape[axis] == 0 and indices.size):
+        raise ShapeError(subject, f"{indices} does not fit axis {axis} of {x}")
+
+
+def _gather_along_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType, ...]:
+    x, indices = types
+    _check_along("gather_along_clamped", x, indices, attrs.axis)
+    return (x.with_shape(indices.shape),)
+
+
+def _scatter_along_infer(types: tuple[TensorType, ...], attrs: ScatterAlongAttrs) -> tuple[TensorType, ...]:
+    x, indices, updates = types
+    _check_along("scatter_along_clamped", x, indices, attrs.axis)
+    if updates != x.with_shape(indices.shape):
+        raise ShapeError("scatter_along_clamped", f"expected updates for {indices} into {x}, got {updates}")
+    return (x,)
+
+
+def _scatter_along_eval(arrays: tuple[np.ndarray, ...], attrs: ScatterAlongAttrs) -> np.ndarray:
+    x, indices, updates = arrays
+    out, at = x.copy(), list(np.indices(indices.shape))
+    at[attrs.axis] = indices
+    if attrs.mode == "update":
+        out[tuple(at)] = updates
+    else:
+        {"add": np.add, "max": np.maximum, "min": np.minimum}[attrs.mode].at(out, tuple(at), updates)
+    return out
+
+
+GATHER_ALONG_CLAMPED = _primitive(
+    "gather_along_clamped", AxisAttrs, _gather_along_infer,
+    lambda arrays, attrs: np.take_along_axis(arrays[0], arrays[1], attrs.axis),
+    Mil(
+        "gather_along_axis", ("x", "indices"),
+        lambda attrs, ins, outs: {"axis": attrs.axis, "validate_indices": False},
+    ),
+    OpKind.DATA_MOVEMENT, Case(((4, 3), (2, 3)), AxisAttrs(0), (f32, i32), (Domain(), _IDS)),
+)
+SCATTER_ALONG_CLAMPED = _primitive(
+    "scatter_along_clamped", ScatterAlongAttrs, _scatter_along_infer, _scatter_along_eval,
+    Mil(
+        "scatter_along_axis", ("data", "indices", "updates"),
+        lambda attrs, ins, outs: {"axis": attrs.axis, "mode": attrs.mode, "validate_indices": False},
+    ),
+    OpKind.DATA_MOVEMENT,
+    *(
+        Case(((4, 3), (5, 3), (5, 3)), ScatterAlongAttrs(0, mode), (f32, i32, f32), (Domain(), _IDS, Domain()))
+        for mode in ("update", "add", "max", "min")
+    ),
 )
 
 

@@ -18,7 +18,7 @@ from .arithmetic import as_numbers, mul
 from .reduce import Axis, ReduceAttrs, reduce, reduction, restore
 from .reduce import sum as reduce_sum
 from .shape import reshape, transpose
-from .slicing import flip, pad, slice_axis
+from .slicing import flip, pad_constant, slice_axis
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _shifted(x: Tensor, axis: int, count: int) -> Tensor:
     """x with `count` ones put before it along an axis."""
     widths = [(0, 0)] * x.ndim
     widths[axis] = (count, 0)
-    return pad(x, widths, 1.0)
+    return pad_constant(x, widths, 1.0)
 
 
 def _cumsum_infer(types: tuple[TensorType, ...], attrs: CumsumAttrs) -> tuple[TensorType, ...]:
@@ -112,7 +112,7 @@ def others(x: Tensor, axes: Axis) -> Tensor:
     rows = transpose(x, order)
     lead, count = math.prod(rows.shape[: len(kept)]), math.prod(rows.shape[len(kept) :])
     size = 1 << max(count - 1, 0).bit_length()
-    levels = [pad(reshape(rows, (lead, count)), ((0, 0), (0, size - count)), 1.0)]
+    levels = [pad_constant(reshape(rows, (lead, count)), ((0, 0), (0, size - count)), 1.0)]
     while levels[-1].shape[1] > 1:
         pairs = reshape(levels[-1], (lead, -1, 2))
         levels.append(mul(pairs[:, :, 0], pairs[:, :, 1]))

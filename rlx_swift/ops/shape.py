@@ -191,10 +191,12 @@ def broadcast_to(x: TensorLike, shape: Sequence[int]) -> Tensor:
 
 
 @public
-def tile(x: TensorLike, reps: Sequence[int]) -> Tensor:
-    """x repeated `reps[i]` times along each axis i."""
+def tile(x: TensorLike, reps: Sequence[int] | int) -> Tensor:
+    """x repeated `reps[i]` times along each axis i, the last axes if there are fewer; more add axes in front."""
     (tensor,) = as_tensors("tile", x)
     counts = as_shape(reps, "tile")
+    tensor = reshape(tensor, (1,) * (len(counts) - tensor.ndim) + tensor.shape)
+    counts = (1,) * (tensor.ndim - len(counts)) + counts
     return tensor if all(r == 1 for r in counts) else apply(TILE, tensor, attrs=TileAttrs(counts))
 
 

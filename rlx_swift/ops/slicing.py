@@ -15,7 +15,7 @@ from ..errors import ShapeError
 from ..ir.op import Attrs, Case, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_axes, as_axis, as_shape
-from ._build import TensorLike, apply, as_tensors, public, same_dtype
+from ._build import TensorLike, apply, as_tensors, public, require_float, same_dtype
 from .select import full
 from .shape import AxesAttrs, reshape
 
@@ -166,7 +166,7 @@ def _slice_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: SliceAttr
     for axis, step in enumerate(attrs.step):
         g = dilate(g, axis, abs(step))
     widths = [(start, size - start - now) for start, size, now in zip(starts, x.shape, g.shape, strict=True)]
-    return (pad(g, widths),)
+    return (pad_constant(g, widths),)
 
 
 def dilate(x: Tensor, axis: int, step: int) -> Tensor:
@@ -175,7 +175,8 @@ def dilate(x: Tensor, axis: int, step: int) -> Tensor:
     if step == 1 or size <= 1:
         return x
     lead, trail = x.shape[:axis], x.shape[axis + 1 :]
-    apart = pad(reshape(x, (math.prod(lead), size, 1, math.prod(trail))), ((0, 0), (0, 0), (0, step - 1), (0, 0)))
+    apart = reshape(x, (math.prod(lead), size, 1, math.prod(trail)))
+    apart = pad_constant(apart, ((0, 0), (0, 0), (0, step - 1), (0, 0)))
     joined = reshape(apart, (math.prod(lead), size * step, math.prod(trail)))
     return reshape(slice_axis(joined, 1, 0, (size - 1) * step + 1), (*lead, (size - 1) * step + 1, *trail))
 
@@ -202,8 +203,7 @@ class PadAttrs(Attrs):
     value: float
 
 
-@public
-def pad(x: TensorLike, widths: Sequence[Sequence[int]], value: float = 0.0) -> Tensor:
+def pad_constant(x: TensorLike, widths: Sequence[Sequence[int]], value: float = 0.0) -> Tensor:
     """x with `widths[i] = (before, after)` elements of `value` put around each axis i."""
     (tensor,) = as_tensors("pad", x)
     if not isinstance(widths, (Sequence, np.ndarray)):
@@ -224,6 +224,7 @@ def pad(x: TensorLike, widths: Sequence[Sequence[int]], value: float = 0.0) -> T
 
 def _pad_infer(types: tuple[TensorType, ...], attrs: PadAttrs) -> tuple[TensorType, ...]:
     (x,) = types
+    require_float("pad", x)  # `pad_constant` joins other dtypes from parts
     if len(attrs.widths) != x.rank or any(before < 0 or after < 0 for before, after in attrs.widths):
         raise ShapeError("pad", f"expected a pair of widths of at least 0 for each axis of {x}, got {attrs.widths}")
     return (x.with_shape(tuple(s + b + a for s, (b, a) in zip(x.shape, attrs.widths, strict=True))),)
@@ -239,7 +240,7 @@ def _pad_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: PadAttrs) -
 
 
 def _pad_jvp(ts: Sequence[Any], out: Tensor, ins: tuple[Tensor, ...], attrs: PadAttrs) -> Tensor:
-    return pad(ts[0], attrs.widths)
+    return pad_constant(ts[0], attrs.widths)
 
 
 PAD = Op(

@@ -38,6 +38,8 @@ def test_coremltools_folds_to_what_the_interpreter_computes(op: Op, case: Case) 
     mil = {node.op.lower.op for node in decompose(g).live_nodes() if isinstance(node.op.lower, Mil)}
     if "select" in mil and () in case.shapes:
         pytest.skip("coremltools stops with an error where it folds a select of rank 0")
+    if "scatter_along_axis" in mil and getattr(case.attrs, "mode", "") != "update":
+        pytest.skip("coremltools folds scatter_along_axis as if its mode were update")
     lowered = lower(g)
     program = load_with_coremltools(opened(to_bytes(lowered.model)))
     folded = {var.name: var.val for var in program.functions["main"].outputs}
