@@ -134,15 +134,3 @@ final class CoreMLExecutor: Executor {
         return array
     }
 }
-
-extension DType {
-    /// Nil for what cannot cross Core ML's boundary.
-    fileprivate var multiArray: MLMultiArrayDataType? {
-        switch self {
-        case .float32: .float32
-        case .float16: .float16
-        case .int32: .int32
-        case .bool: nil
-        }
-    }
-}

@@ -41,8 +41,8 @@ struct ProgramBinding {
         var consumed: Set<String> = []
         for pair in pairs {
             let input = try program.inputs.feature(pair.input)
-            guard residents[pair.input] != nil else { throw .noSuchTensor(pair.input) }
             let output = try program.outputs.feature(pair.output)
+            guard residents[pair.input] != nil else { throw .noSuchTensor(pair.input) }
             try input.check(dtype: output.dtype, shape: output.shape)
             guard donated.updateValue(pair.output, forKey: pair.input) == nil else {
                 throw .duplicate("input", pair.input)

@@ -51,6 +51,14 @@ package struct StridedBytes {
         }
     }
 
+    /// A copy of all elements in C order.
+    func bytes() -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count * elementSize) { buffer, size in
+            if let base = buffer.baseAddress { copy(to: base) }
+            size = count * elementSize
+        }
+    }
+
     /// Copies all elements from `source`, which is in C order and as large as the view's elements.
     package func copy(from source: UnsafeRawPointer) {
         forEachRun { view, offset, length in

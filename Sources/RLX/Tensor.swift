@@ -7,10 +7,15 @@ public struct Tensor: Sendable, Hashable {
     /// Little-endian elements in C order.
     let bytes: [UInt8]
 
-    init(copying bytes: UnsafeMutableRawBufferPointer, dtype: DType, shape: [Int]) {
+    /// `bytes` are as many as the shape needs.
+    init(bytes: [UInt8], dtype: DType, shape: [Int]) {
         self.dtype = dtype
         self.shape = shape
-        self.bytes = Array(bytes)
+        self.bytes = bytes
+    }
+
+    init(copying bytes: UnsafeMutableRawBufferPointer, dtype: DType, shape: [Int]) {
+        self.init(bytes: Array(bytes), dtype: dtype, shape: shape)
     }
 
     /// Throws `badShape` when the shape does not have as many scalars.

@@ -16,14 +16,23 @@ enum Fixture {
         try LoadedProgram(contentsOf: url(name).path, function: function)
     }
 
-    static func programFromMemory(_ name: String) throws -> LoadedProgram {
+    static func bytes(_ name: String) throws -> (model: [UInt8], weights: [UInt8]?) {
         let folder = url(name).appendingPathComponent("Data/com.apple.CoreML")
         let model = try Data(contentsOf: folder.appendingPathComponent("model.mlmodel"))
         let weights = try? Data(contentsOf: folder.appendingPathComponent("weights/weight.bin"))
-        return try model.withUnsafeBytes { model in
+        return (Array(model), weights.map(Array.init))
+    }
+
+    static func program(model: [UInt8], weights: [UInt8]?) throws -> LoadedProgram {
+        try model.withUnsafeBytes { model in
             guard let weights else { return try LoadedProgram(model: model, weights: nil) }
             return try weights.withUnsafeBytes { try LoadedProgram(model: model, weights: $0) }
         }
+    }
+
+    static func programFromMemory(_ name: String) throws -> LoadedProgram {
+        let (model, weights) = try bytes(name)
+        return try program(model: model, weights: weights)
     }
 }
 

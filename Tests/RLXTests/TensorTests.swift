@@ -1,3 +1,4 @@
+import CoreML
 import RLX
 import Testing
 
@@ -28,6 +29,23 @@ import Testing
         #expect(code([-1, -2]) == .badShape)
         #expect(code([.max, .max]) == .badShape)
         #expect(code([2, 1]) == nil)
+    }
+
+    @Test func multiArrays() throws {
+        let tensor = try Tensor([1, 2, 3, 4, 5, 6] as [Float], shape: [2, 3])
+        let array = try tensor.multiArray()
+        #expect(array.shape == [2, 3])
+        #expect(array[4] == 5)
+        #expect(try Tensor(array) == tensor)
+        var memory: [Int32] = [1, 2, 3, 4, 5, 6, 7, 8]
+        try memory.withUnsafeMutableBytes { bytes in
+            let padded = try MLMultiArray(
+                dataPointer: #require(bytes.baseAddress), shape: [2, 2], dataType: .int32, strides: [4, 1])
+            #expect(try Tensor(padded) == Tensor([1, 2, 5, 6] as [Int32], shape: [2, 2]))
+        }
+        #expect(try Tensor(Float(3)).multiArray().shape == [1])
+        #expect(throws: RLXError.self) { try Tensor(true).multiArray() }
+        #expect(throws: RLXError.self) { try Tensor(MLMultiArray(shape: [1], dataType: .double)) }
     }
 
     @Test func stores() throws {
