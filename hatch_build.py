@@ -99,7 +99,7 @@ def platform_tag(library: Path) -> str:
     if sys.platform == "darwin":
         deployment = re.search(r"\.macOS\(\.v(\d+)\)", PACKAGE)
         return f"macosx_{deployment[1] if deployment else 14}_0_{machine}"
-    versions = re.findall(rb"\0GLIBC_2\.(\d+)(?:\.\d+)?\0", library.read_bytes())
+    versions = re.findall(rb"\0GLIBC_2\.(\d+)(?:\.\d+)?(?=\0)", library.read_bytes())
     return f"manylinux_2_{max(map(int, versions))}_{machine}"
 
 
