@@ -5,8 +5,9 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-import hatch_build
 import pytest
+
+import hatch_build
 
 
 def install_swift(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str) -> None:
