@@ -34,20 +34,29 @@ final class Engine: @unchecked Sendable {
     ) throws -> any MLFeatureProvider {
         let inputs = try InputArrays(features, description)
         let backings = try OutputBackings(options, description, inputs)
+        let states = try stateArrays(state)
         return try lock.withLock {
             let plan = try plan(for: inputs.shapes)
             for (name, array) in inputs.arrays { try plan.view(name).fill(from: array) }
-            for (name, array) in state?.arrays ?? [:] { try plan.view(name).fill(from: array) }
+            for (name, array) in states { try plan.view(name).fill(from: array) }
             do throws(RuntimeError) {
                 try plan.run()
             } catch {
                 throw MLModelError(error)
             }
             for (name, output) in lowered.newStates {
-                if let array = state?.arrays[name] { try plan.view(output).copy(to: array.view) }
+                if let array = states[name] { try plan.view(output).copy(to: array.view) }
             }
             return try MLDictionaryFeatureProvider(dictionary: outputs(plan, backings))
         }
+    }
+
+    private func stateArrays(_ state: MLState?) throws -> [String: MLMultiArray] {
+        let arrays = state?.arrays ?? [:]
+        guard arrays.keys.sorted() == description.stateDescriptionsByName.keys.sorted() else {
+            throw MLModelError(.generic, "the model has a state; predict with one that its makeState() made")
+        }
+        return arrays
     }
 
     // MARK: Plans

@@ -28,9 +28,9 @@ extension MLFeatureValue {
         case let value as MLMultiArray: self.init(multiArray: value)
         case let value as String: self.init(string: value)
         case let value as any BinaryInteger: self.init(int64: Int64(truncatingIfNeeded: value))
-        case let value as Double: self.init(double: value)
-        case let value as Float: self.init(double: Double(value))
-        case let value as NSNumber: self.init(double: value.doubleValue)
+        case let value as NSNumber:
+            let isFloat = ["f", "d"].contains(String(cString: value.objCType))
+            if isFloat { self.init(double: value.doubleValue) } else { self.init(int64: value.int64Value) }
         case let value as MLSequence: self.init(sequence: value)
         case let value as [AnyHashable: NSNumber]: try self.init(dictionary: value)
         default: throw MLModelError(.featureType, "the value of '\(name)' is a \(Swift.type(of: value))")

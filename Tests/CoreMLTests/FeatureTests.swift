@@ -27,6 +27,10 @@ import Testing
         #expect(provider["d"]?.multiArrayValue === ones)
         #expect(provider["e"]?.int64Value == 9)
         #expect(provider["f"] == nil)
+        let boxed = try features(["i": NSNumber(value: 4), "d": NSNumber(value: 4.0), "f": Float(0.5)])
+        #expect(boxed["i"]?.int64Value == 4)
+        #expect(boxed["d"]?.doubleValue == 4)
+        #expect(boxed["f"]?.doubleValue == 0.5)
         #expect(throws: MLModelError.self) { try features(["a": Date()]) }
     }
 

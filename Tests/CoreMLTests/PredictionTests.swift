@@ -155,6 +155,18 @@ import Testing
         #expect(numbers(output) == [1, 2, 3, 4])
     }
 
+    @Test func statesAreNeeded() throws {
+        let model = try Fixture.model("state")
+        let values = try ["x": array([1, 2, 3, 4], [1, 4], .float16)]
+        #expect(throws: MLModelError.self) { try predict(model, values) }
+        let foreign = try Fixture.model("linear32").makeState()
+        #expect(throws: MLModelError.self) { try model.prediction(from: features(values), using: foreign) }
+        let plain = try Fixture.model("linear16")
+        let output = try plain.prediction(
+            from: features(["x": array(x, [2, 4], .float16)]), using: plain.makeState())
+        #expect(numbers(output.featureValue(for: "y")?.multiArrayValue) == Fixture.product(x))
+    }
+
     @Test func classifiers() throws {
         let model = try Fixture.model("classifier")
         #expect(model.modelDescription.classLabels as? [String] == ["cat", "dog", "élan"])
