@@ -10,9 +10,6 @@
 
 #include "isa.h"
 #include "tile.h"
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 enum {
     DEEPEST = 512,          /* part of k between two visits of C: a tile's rows of A stay in the first-level cache */

@@ -1,35 +1,7 @@
 /* gemm_body.h - one worker's share of a batch of products, for one instruction set (a body for isa_each.h). */
-#include "tile_body.h"
-#include "transpose_body.h"
+#include "vec_body.h"
+#include "pack_body.h"
 #include "gemm_thin_body.h"
-
-/* to[p][0 ..< PANEL] = from[p * row + j * col] for p < k, j < columns. */
-static void RLXK_FN(pack)(float *to, const float *from, int64_t k, int64_t columns, int64_t row, int64_t col) {
-    if (col == 1 && columns == PANEL) {
-        for (int64_t p = 0; p < k; p++, from += row, to += PANEL) {
-            UNROLL for (int v = 0; v < TILE_VECTORS; v++) {
-                RLXK_FN(store)(to + v * RLXK_LANES, RLXK_FN(load)(from + v * RLXK_LANES));
-                __builtin_prefetch(from + 16 * row + v * RLXK_LANES);
-            }
-        }
-        return;
-    }
-    int64_t j = 0, whole = row == 1 ? k / RLXK_LANES * RLXK_LANES : 0;
-    for (; j + RLXK_LANES <= columns; j += RLXK_LANES) {
-        for (int64_t p = 0; p < whole; p += RLXK_LANES) {
-            VEC x[RLXK_LANES];
-            UNROLL for (int i = 0; i < RLXK_LANES; i++) x[i] = RLXK_FN(load)(from + p + (j + i) * col);
-            RLXK_FN(transpose)(x);
-            UNROLL for (int i = 0; i < RLXK_LANES; i++) RLXK_FN(store)(to + (p + i) * PANEL + j, x[i]);
-        }
-        for (int64_t p = whole; p < k; p++) {
-            for (int64_t i = j; i < j + RLXK_LANES; i++) to[p * PANEL + i] = from[p * row + i * col];
-        }
-    }
-    for (; j < columns; j++) {
-        for (int64_t p = 0; p < k; p++) to[p * PANEL + j] = from[p * row + j * col];
-    }
-}
 
 /* Rows x columns, over k's part [k_begin, k_end). */
 static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end, int64_t column_begin,

@@ -1,5 +1,5 @@
 /* gemm_thin_body.h - products with so few rows or columns that a tile would be mostly empty (a body, after
- * tile_body.h and transpose_body.h). */
+ * vec_body.h and pack_body.h). */
 
 /* C[i][j ..< j + n] from one vector of sums, n <= RLXK_LANES. */
 INLINE void RLXK_FN(finish)(const product *x, int64_t i, int64_t j, VEC sum, int32_t n) {

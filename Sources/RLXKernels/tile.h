@@ -1,9 +1,12 @@
-/* tile.h - what a tile of a matrix product is; tile_body.h computes it. Knows nothing of whole products or convolutions. */
+/* tile.h - what a tile of a matrix product is; tile_body.h computes it, vec_body.h asks for it. Knows nothing of whole products or convolutions. */
 #ifndef RLXK_TILE_H
 #define RLXK_TILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 /* c[i][j] = epilogue(sum over runs s and p < k of a[a_runs[s] + i * a_row + p * a_col] * b[s * k + p][j])
  * for a few rows i and one panel of columns j. Rows of B follow each other through all runs. */
@@ -16,7 +19,8 @@ typedef struct rlxk_tile {
     int64_t b_row;
     float *c;
     int64_t c_row;
-    const float *bias; /* of the panel's columns, or NULL */
+    const float *bias;     /* of the panel's columns, or NULL */
+    const float *row_bias; /* of the tile's rows, or NULL */
     const float *gate; /* laid out as c, or NULL */
     float alpha;
     bool accumulate, relu;
