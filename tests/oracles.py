@@ -431,18 +431,18 @@ def by_duality(forward: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ..
     return out
 
 
-@oracle("conv2d")
+@oracle("conv")
 def conv(x: np.ndarray, w: np.ndarray, attrs: Any) -> np.ndarray:
     return convolve(x, w, attrs.strides, attrs.padding, attrs.dilation, attrs.groups)
 
 
-@oracle("conv2d_input_grad")
+@oracle("conv_transpose")
 def conv_input_grad(g: np.ndarray, w: np.ndarray, attrs: Any) -> np.ndarray:
     shape = (g.shape[0], w.shape[1] * attrs.groups, *attrs.size)
     return by_duality(lambda x: conv(x, w, attrs), shape, g)
 
 
-@oracle("conv2d_weight_grad")
+@oracle("conv_weight_grad")
 def conv_weight_grad(x: np.ndarray, g: np.ndarray, attrs: Any) -> np.ndarray:
     shape = (g.shape[1], x.shape[1] // attrs.groups, *attrs.size)
     return by_duality(lambda w: conv(x, w, attrs), shape, g)
@@ -483,7 +483,7 @@ def result_like(x: np.ndarray, attrs: Any) -> np.ndarray:
     return np.zeros((*x.shape[:2], *(i + 1 for i in last)))
 
 
-@oracle("max_pool2d")
+@oracle("max_pool")
 def max_pool(x: np.ndarray, attrs: Any) -> np.ndarray:
     out = result_like(x, attrs)
     for at, covered in windows(x.shape[2:], attrs):
@@ -498,7 +498,7 @@ def first_winners(x: np.ndarray, attrs: Any) -> Any:
             yield (*nc, *at), (*nc, *max(covered, key=lambda q: x[(*nc, *q)]))
 
 
-@oracle("max_pool2d_grad")
+@oracle("max_pool_grad")
 def max_pool_grad(x: np.ndarray, y: np.ndarray, g: np.ndarray, attrs: Any) -> np.ndarray:
     out = np.zeros(x.shape)
     for at, winner in first_winners(x, attrs):
@@ -506,7 +506,7 @@ def max_pool_grad(x: np.ndarray, y: np.ndarray, g: np.ndarray, attrs: Any) -> np
     return out
 
 
-@oracle("max_pool2d_pick")
+@oracle("max_pool_pick")
 def max_pool_pick(x: np.ndarray, y: np.ndarray, h: np.ndarray, attrs: Any) -> np.ndarray:
     out = np.zeros(y.shape)
     for at, winner in first_winners(x, attrs):
@@ -514,7 +514,7 @@ def max_pool_pick(x: np.ndarray, y: np.ndarray, h: np.ndarray, attrs: Any) -> np
     return out
 
 
-@oracle("avg_pool2d")
+@oracle("avg_pool")
 def avg_pool(x: np.ndarray, attrs: Any) -> np.ndarray:
     out = result_like(x, attrs)
     for at, covered in windows(x.shape[2:], attrs):
@@ -524,6 +524,6 @@ def avg_pool(x: np.ndarray, attrs: Any) -> np.ndarray:
     return out
 
 
-@oracle("avg_pool2d_grad")
+@oracle("avg_pool_grad")
 def avg_pool_grad(g: np.ndarray, attrs: Any) -> np.ndarray:
     return by_duality(lambda x: avg_pool(x, attrs), (*g.shape[:2], *attrs.size), g)

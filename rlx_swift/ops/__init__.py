@@ -25,8 +25,10 @@ from .along import put_along_axis, take_along_axis
 from .argreduce import argmax, argmin
 from .arithmetic import add, div, maximum, minimum, mul, sub
 from .arrange import roll, split, stack, tril, triu
+from .avg_pool import adaptive_avg_pool, avg_pool1d, avg_pool2d, avg_pool3d, global_avg_pool
 from .compare import equal, greater, greater_equal, less, less_equal, not_equal
-from .conv import conv2d
+from .conv import conv1d, conv2d, depthwise_conv2d
+from .conv_more import conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .division import floor_div, mod
 from .einsum import dot, einsum, outer
 from .elementwise import (
@@ -52,13 +54,14 @@ from .index import gather, one_hot, scatter_add
 from .linalg import matmul
 from .logical import isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
 from .loss import softmax_cross_entropy_with_logits
+from .max_pool import global_max_pool, max_pool1d, max_pool2d, max_pool3d
 from .normalize import layer_norm, log_softmax, softmax
 from .order import argsort, sort, topk
 from .padding import pad
-from .pool import avg_pool2d, max_pool2d
 from .positions import dynamic_slice, dynamic_update_slice, gather_nd, index_select, scatter_nd, take
 from .power import pow
 from .reduce import logsumexp, max, mean, min, sum
+from .resize import pixel_shuffle, pixel_unshuffle, resize
 from .scan import cumprod, cumsum, prod
 from .select import cast, full, full_like, where
 from .shape import broadcast_to, expand_dims, reshape, squeeze, swapaxes, tile, transpose
@@ -69,6 +72,7 @@ from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, ta
 __all__ = [
     "abs",
     "acos",
+    "adaptive_avg_pool",
     "add",
     "argmax",
     "argmin",
@@ -76,17 +80,25 @@ __all__ = [
     "asin",
     "atan",
     "atanh",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "broadcast_to",
     "cast",
     "ceil",
     "clip",
     "concat",
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cos",
     "cosh",
     "cumprod",
     "cumsum",
+    "depthwise_conv2d",
     "div",
     "dot",
     "dynamic_slice",
@@ -108,6 +120,8 @@ __all__ = [
     "gather_nd",
     "gelu",
     "getitem",
+    "global_avg_pool",
+    "global_max_pool",
     "greater",
     "greater_equal",
     "hardsigmoid",
@@ -131,7 +145,9 @@ __all__ = [
     "logsumexp",
     "matmul",
     "max",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "maximum",
     "mean",
     "min",
@@ -144,6 +160,8 @@ __all__ = [
     "one_hot",
     "outer",
     "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "pow",
     "prelu",
     "prod",
@@ -152,6 +170,7 @@ __all__ = [
     "relu",
     "relu6",
     "reshape",
+    "resize",
     "roll",
     "round",
     "rsqrt",

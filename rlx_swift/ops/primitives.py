@@ -209,10 +209,10 @@ MIL_ARGMIN = _mil_arg("argmin", np.argmin)
 
 @dataclass(frozen=True)
 class MilConvAttrs(Attrs):
-    """`padding`: (before, after) for rows, then columns."""
+    """`padding`: (before, after) for each spatial axis."""
 
     strides: Shape
-    padding: tuple[tuple[int, int], tuple[int, int]]
+    padding: tuple[tuple[int, int], ...]
     groups: int
 
 
@@ -227,8 +227,9 @@ def mil_conv_transpose(x: Tensor, w: Tensor, attrs: MilConvAttrs) -> Tensor:
 def _check_conv(subject: str, x: TensorType, w: TensorType, attrs: MilConvAttrs) -> None:
     require_float(subject, x, w)
     same_dtype(subject, x, w)
-    if x.rank != 4 or w.rank != 4 or min(w.shape) < 1:
-        raise ShapeError(subject, f"expected an image and a kernel of rank 4, got {x} and {w}")
+    rank = len(attrs.strides) + 2
+    if x.rank != rank or w.rank != rank or len(attrs.padding) != rank - 2 or min(w.shape) < 1:
+        raise ShapeError(subject, f"expected an image and a kernel of rank {rank}, got {x} and {w}")
     if min(*attrs.strides, attrs.groups) < 1 or min(min(pair) for pair in attrs.padding) < 0:
         raise ShapeError(subject, f"expected strides and groups of at least 1, padding of at least 0, got {attrs}")
 
@@ -258,35 +259,35 @@ def _conv_transpose_infer(types: tuple[TensorType, ...], attrs: MilConvAttrs) ->
 
 
 def _conv_eval(arrays: tuple[np.ndarray, ...], attrs: MilConvAttrs) -> np.ndarray:
-    from .conv_reference import conv2d
+    from .conv_reference import conv
 
     x, w = arrays
-    return conv2d(x, w, attrs.strides, attrs.padding, (1, 1), attrs.groups)
+    return conv(x, w, attrs.strides, attrs.padding, (1,) * len(attrs.strides), attrs.groups)
 
 
 def _conv_transpose_eval(arrays: tuple[np.ndarray, ...], attrs: MilConvAttrs) -> np.ndarray:
-    from .conv_reference import conv2d_input_grad
+    from .conv_reference import conv_transpose
 
     g, w = arrays
     out = _conv_transpose_infer((TensorType(g.shape), TensorType(w.shape)), attrs)[0].shape
-    return conv2d_input_grad(g, w, out[2:], attrs.strides, attrs.padding, (1, 1), attrs.groups)
+    return conv_transpose(g, w, out[2:], attrs.strides, attrs.padding, (1,) * len(attrs.strides), attrs.groups)
 
 
 def _conv_params(attrs: MilConvAttrs, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> dict[str, object]:
-    (top, bottom), (left, right) = attrs.padding
     return {
-        "strides": attrs.strides, "pad_type": "custom", "pad": (top, bottom, left, right), "dilations": (1, 1),
-        "groups": attrs.groups,
+        "strides": attrs.strides, "pad_type": "custom", "pad": tuple(n for pair in attrs.padding for n in pair),
+        "dilations": (1,) * len(attrs.strides), "groups": attrs.groups,
     }
 
 
 _PLAIN = MilConvAttrs((1, 1), ((1, 1), (1, 1)), 1)
+_PLAIN_LINE = MilConvAttrs((2,), ((1, 1),), 2)
 MIL_CONV = _primitive(
     "mil_conv", MilConvAttrs, _conv_infer, _conv_eval, Mil("conv", ("x", "weight"), _conv_params), OpKind.COMPUTE,
-    Case(((2, 3, 5, 6), (4, 3, 3, 3)), _PLAIN),
+    Case(((2, 3, 5, 6), (4, 3, 3, 3)), _PLAIN), Case(((2, 4, 7), (6, 2, 3)), _PLAIN_LINE),
 )
 MIL_CONV_TRANSPOSE = _primitive(
     "mil_conv_transpose", MilConvAttrs, _conv_transpose_infer, _conv_transpose_eval,
     Mil("conv_transpose", ("x", "weight"), _conv_params), OpKind.COMPUTE,
-    Case(((2, 4, 5, 6), (4, 3, 3, 3)), _PLAIN),
+    Case(((2, 4, 5, 6), (4, 3, 3, 3)), _PLAIN), Case(((2, 4, 5), (4, 3, 3)), _PLAIN_LINE),
 )

@@ -282,7 +282,7 @@ def test_an_empty_list_of_axes_is_refused(reduce):
     [
         lambda x: ops.broadcast_to(x, (4, 3)), lambda x: ops.reshape(x, (2, 4)), lambda x: ops.reshape(x, (-1, 4)),
         lambda x: ops.reshape(x, (-1, -1)), lambda x: ops.broadcast_to(x, (3,)), lambda x: ops.squeeze(x, 0),
-        lambda x: ops.tile(x, (2,)), lambda x: ops.transpose(x, (0, 0)), lambda x: ops.concat([x, x[:, :2]], 0),
+        lambda x: ops.tile(x, (2, -1)), lambda x: ops.transpose(x, (0, 0)), lambda x: ops.concat([x, x[:, :2]], 0),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused_while_building(call):

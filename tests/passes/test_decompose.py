@@ -6,41 +6,22 @@ import numpy as np
 import pytest
 
 import rlx_swift as rlx
-from rlx_swift import dtypes
 from rlx_swift.errors import GraphError
 from rlx_swift.ir.graph import Graph
 from rlx_swift.ir.op import _REGISTRY, Case, Decompose, Domain, Forward, Mil, NoAttrs, Op, OpKind, registry
 from rlx_swift.ir.types import TensorType
 from rlx_swift.passes.decompose import decompose
+from rlx_swift.testing import sample
 
 COMPOSITES = [op for op in registry().values() if isinstance(op.lower, Decompose)]
 CASES = [pytest.param(op, case, id=f"{op.name}-{i}") for op in COMPOSITES for i, case in enumerate(op.cases)]
 
 
-def sample(case: Case, op: Op) -> dict[str, np.ndarray]:
-    rng, feeds = np.random.default_rng(7), {}
-    for i, type in enumerate(case.types()):
-        domain = case.domains[i] if case.domains else op.domain
-        value = rng.uniform(domain.low, domain.high, type.shape)
-        feeds[f"x{i}"] = (np.round(value) if type.dtype is dtypes.i32 else value).astype(type.dtype.numpy)
-    return feeds
-
-
-def graph_of(op: Op, case: Case) -> Graph:
-    g = Graph(op.name)
-    operands = tuple(g.input(f"x{i}", t.shape, t.dtype) for i, t in enumerate(case.types()))
-    g.set_outputs({f"y{i}": y for i, y in enumerate(g.apply(op, operands, case.attrs))})
-    return g
-
-
 @pytest.mark.parametrize(("op", "case"), CASES)
 def test_the_result_is_what_the_op_computes(op: Op, case: Case) -> None:
-    g = graph_of(op, case)
-    if op.name in ("max_pool2d_grad", "max_pool2d_pick"):  # their second operand must be the pooled first
-        x = g.inputs["x0"]
-        pooled = g.apply(registry()["max_pool2d"], (x,), case.attrs)[0]
-        g.set_outputs({"y0": g.apply(op, (x, pooled, g.inputs["x2"]), case.attrs)[0]})
-    plain, feeds = decompose(g), sample(case, op)
+    drawn = sample(op, case, seed=7)
+    g, feeds = drawn.graph, drawn.feeds
+    plain = decompose(g)
     plain.verify()
     assert all(isinstance(node.op.lower, Mil) for node in plain.nodes)
     expected, got = rlx.evaluate(g, feeds), rlx.evaluate(plain, feeds)

@@ -1,0 +1,56 @@
+"""Cases whose values and gradients PyTorch computed once: shapes of the operands by name, and how they are drawn."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "conv1d": ((2, 3, 9), (4, 3, 3), (4,)),
+    "conv1d-strided-dilated-grouped": ((2, 4, 12), (6, 2, 3), (6,)),
+    "conv2d-dilated-grouped": ((2, 4, 9, 8), (6, 2, 3, 2), (6,)),
+    "conv3d": ((2, 3, 4, 5, 6), (4, 3, 2, 3, 3), (4,)),
+    "conv3d-strided-dilated-grouped": ((2, 4, 7, 6, 5), (4, 2, 3, 2, 2), (4,)),
+    "depthwise_conv2d": ((2, 3, 6, 6), (6, 1, 3, 3), (6,)),
+    "conv_transpose1d": ((2, 4, 5), (4, 3, 3), (3,)),
+    "conv_transpose2d": ((2, 4, 4, 5), (4, 3, 3, 3), (3,)),
+    "conv_transpose2d-output_padding-grouped": ((2, 4, 4, 5), (4, 2, 3, 3), (4,)),
+    "conv_transpose2d-dilated": ((2, 2, 4, 4), (2, 3, 3, 2), (3,)),
+    "conv_transpose3d": ((1, 2, 3, 4, 3), (2, 3, 2, 3, 2), (3,)),
+    "conv_transpose3d-output_padding": ((2, 4, 2, 3, 3), (4, 1, 3, 3, 3), (2,)),
+    "max_pool1d": ((2, 3, 10),),
+    "max_pool2d-ceil": ((2, 2, 7, 6),),
+    "max_pool2d-ceil-padded": ((2, 2, 6, 7),),
+    "max_pool3d": ((2, 2, 5, 6, 4),),
+    "avg_pool1d-ceil": ((2, 3, 10),),
+    "avg_pool2d-ceil": ((2, 2, 7, 6),),
+    "avg_pool2d-ceil-padded": ((2, 2, 6, 7),),
+    "avg_pool2d-ceil-padded-uncounted": ((2, 2, 6, 7),),
+    "avg_pool3d": ((2, 2, 5, 6, 4),),
+    "adaptive_avg_pool1d": ((2, 3, 7),),
+    "adaptive_avg_pool2d": ((2, 3, 7, 8),),
+    "global_avg_pool": ((2, 3, 4, 5),),
+    "resize-nearest-up": ((2, 2, 3, 4),),
+    "resize-nearest-odd": ((2, 2, 5, 7),),
+    "resize-bilinear": ((2, 2, 3, 4),),
+    "resize-bilinear-down": ((2, 2, 7, 9),),
+    "resize-bilinear-aligned": ((2, 2, 3, 4),),
+    "pixel_shuffle": ((2, 8, 3, 2),),
+    "pixel_unshuffle": ((2, 2, 6, 4),),
+}
+
+
+def operands(name: str) -> list[np.ndarray]:
+    """The operands of a case, each value different."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    sizes = [int(np.prod(shape)) for shape in SHAPES[name]]
+    pool = rng.permutation(np.linspace(-1, 1, sum(sizes))).astype(np.float32)
+    parts = np.split(pool, np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, SHAPES[name], strict=True)]
+
+
+def cotangent(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The cotangent that the gradients are of."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()) + 1)
+    return rng.uniform(-1, 1, shape).astype(np.float32)
