@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "include/rlxk.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -210,7 +211,16 @@ static void forget_threads(void) {
     pool.members = 1;
 }
 
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
+/* The threads outlive a client that closes this library, so their code must too. */
+static void stay_loaded(void) {
+    Dl_info self;
+    if (dladdr(&pool, &self) && self.dli_fname) dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+static void prepare_process(void) {
+    stay_loaded();
+    pthread_atfork(NULL, NULL, forget_threads);
+}
 
 static bool add_member(void) {
     member *added = &pool.member[pool.members];
@@ -237,7 +247,7 @@ static bool add_member(void) {
 /* As many of `wanted` workers as threads can be had for. */
 static int32_t raise_members(int32_t wanted) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, prepare_process);
     if (wanted > MAX_WORKERS) wanted = MAX_WORKERS;
     while (pool.members < wanted && add_member()) {}
     return wanted < pool.members ? wanted : pool.members;
