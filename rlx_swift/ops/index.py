@@ -201,6 +201,6 @@ ONE_HOT = Op(
     kind=OpKind.DATA_MOVEMENT, domain=_IDS, index_bounds=lambda types, attrs: {0: attrs.depth},
     cases=(
         Case(((5,),), OneHotAttrs(4, 1, f32), (i32,)), Case(((2, 3),), OneHotAttrs(4, 0, f32), (i32,)),
-        Case(((4,),), OneHotAttrs(3, 1, i32), (i32,)),
+        Case(((4,),), OneHotAttrs(3, 1, i32), (i32,), (Domain(0, 2),)),
     ),
 )

@@ -95,7 +95,7 @@ def _jvp(ts: Sequence[Any], out: Tensor, ins: tuple[Tensor, ...], attrs: AxisAtt
     return sum(ts[0] * _slope(ins[0], ins[1], attrs.axis), attrs.axis)
 
 
-_LABELS = Domain(0, 3)
+_LABELS = Domain(0, 2)
 SOFTMAX_CROSS_ENTROPY = Op(
     name="softmax_cross_entropy", summary="-log softmax at an integer label", attrs=AxisAttrs, infer=_infer, eval=_eval,
     vjp=_vjp, jvp=_jvp, lower=Decompose(_lower), kind=OpKind.REDUCTION, domain=Domain(),

@@ -1,0 +1,52 @@
+"""The CPU runtime gives what the interpreter gives: for every op of the registry, in f32 and f16, and random graphs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rlx_swift as rlx
+from rlx_swift.dtypes import f16
+from rlx_swift.ir.op import OpKind
+from rlx_swift.testing import Tolerance, assert_devices_agree, sample, strategies, tolerance
+from tests.contracts.cases import every_case, every_smooth_case, single_case
+
+pytestmark = pytest.mark.native
+LOOSE = Tolerance(2e-4, 1e-4)  # several ops after one another
+
+
+def agree(op, case) -> None:
+    s = sample(op, case)
+    kind = OpKind.REDUCTION if op.kind is OpKind.DATA_MOVEMENT else op.kind
+    assert_devices_agree(s.graph, s.feeds, within=tolerance(kind, s.results[0].dtype))
+
+
+@every_case
+def test_every_op(op, case):
+    agree(op, case)
+
+
+@single_case
+def test_every_op_in_f16(op, case):
+    agree(op, dataclasses.replace(case, dtypes=tuple(f16 if t.dtype.is_float else t.dtype for t in case.types())))
+
+
+@every_smooth_case
+def test_every_gradient(op, case):
+    s = sample(op, case)
+    graph = rlx.vjp(s.graph, s.wrt)
+    rng = np.random.default_rng(1)
+    cotangents = {f"d_{name}": rng.standard_normal(t.shape) for name, t in s.graph.outputs.items()}
+    feeds = {name: value for name, value in {**s.feeds, **cotangents}.items() if name in graph.inputs}
+    assert_devices_agree(graph, feeds, within=LOOSE)
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_random_graphs(data):
+    graph = data.draw(strategies.graphs())
+    assert_devices_agree(graph, data.draw(strategies.feeds(graph)), within=LOOSE)
