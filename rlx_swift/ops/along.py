@@ -144,7 +144,7 @@ def _put_infer(types: tuple[TensorType, ...], attrs: PutAttrs) -> tuple[TensorTy
 def _put_eval(arrays: tuple[np.ndarray, ...], attrs: PutAttrs) -> np.ndarray:
     x, indices, values = arrays
     out = x.copy()
-    at = list(np.indices(indices.shape, sparse=True))
+    at: list[np.ndarray] = list(np.indices(indices.shape, sparse=True))
     at[attrs.axis] = _clipped(indices, x.shape[attrs.axis])
     if attrs.mode == "update":
         out[tuple(at)] = values

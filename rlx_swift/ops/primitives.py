@@ -141,7 +141,8 @@ def _scatter_along_infer(types: tuple[TensorType, ...], attrs: ScatterAlongAttrs
 
 def _scatter_along_eval(arrays: tuple[np.ndarray, ...], attrs: ScatterAlongAttrs) -> np.ndarray:
     x, indices, updates = arrays
-    out, at = x.copy(), list(np.indices(indices.shape, sparse=True))
+    out = x.copy()
+    at: list[np.ndarray] = list(np.indices(indices.shape, sparse=True))
     at[attrs.axis] = indices
     if attrs.mode == "update":
         out[tuple(at)] = updates
