@@ -219,11 +219,39 @@ def log_softmax(x: np.ndarray, attrs: Any) -> np.ndarray:
     return scipy.special.log_softmax(x.astype(Wide), axis=attrs.axis)
 
 
+def _normalised(x: np.ndarray, axes: tuple[int, ...], eps: float, centre: bool) -> np.ndarray:
+    """Each row of the axes on its own, in plain loops."""
+    out = np.empty(x.shape)
+    kept = [a for a in range(x.ndim) if a not in axes]
+    for at in np.ndindex(*[x.shape[a] for a in kept]):
+        place = [slice(None)] * x.ndim
+        for a, i in zip(kept, at, strict=True):
+            place[a] = i
+        row = x[tuple(place)]
+        values = row.ravel().tolist()
+        middle = math.fsum(values) / len(values) if centre else 0.0
+        power = math.fsum((v - middle) ** 2 for v in values) / len(values)
+        out[tuple(place)] = (row - middle) / math.sqrt(power + eps)
+    return out
+
+
 @oracle("layer_norm")
 def layer_norm(x: np.ndarray, attrs: Any) -> np.ndarray:
-    wide = x.astype(Wide)
-    centre = wide - wide.sum(attrs.axes, keepdims=True) / math.prod(x.shape[a] for a in attrs.axes)
-    return centre / np.sqrt((centre**2).mean(attrs.axes, keepdims=True) + Wide(attrs.eps))
+    return _normalised(x, attrs.axes, attrs.eps, centre=True)
+
+
+@oracle("rms_norm")
+def rms_norm(x: np.ndarray, attrs: Any) -> np.ndarray:
+    return _normalised(x, attrs.axes, attrs.eps, centre=False)
+
+
+@oracle("batch_norm")
+def batch_norm(x: np.ndarray, average: np.ndarray, variance: np.ndarray, attrs: Any) -> tuple[np.ndarray, ...]:
+    axes = tuple(a for a in range(x.ndim) if a != attrs.axis)
+    out = _normalised(x, axes, attrs.eps, centre=True)
+    channels = np.moveaxis(x, attrs.axis, 0).reshape(x.shape[attrs.axis], -1)
+    keep, take = 1 - attrs.momentum, attrs.momentum
+    return out, keep * average + take * channels.mean(1), keep * variance + take * channels.var(1, ddof=1)
 
 
 @oracle("softmax_cross_entropy")

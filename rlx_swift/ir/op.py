@@ -135,6 +135,7 @@ class Op(Generic[A]):
         lower: how it becomes MIL.
         kind: what precision policies choose by.
         domain, cases: for contract tests, docs and hypothesis strategies.
+        predict(ins, attrs): what stands for its results in the inference form, where that is not the op itself.
         index_bounds(types, attrs): for operands that are indices, the size that they must stay below.
         arity: the number of operands, as the cases show it; None where they show several.
     """
@@ -150,6 +151,7 @@ class Op(Generic[A]):
     kind: OpKind
     domain: Domain
     cases: tuple[Case, ...]
+    predict: Callable[[tuple[Tensor, ...], A], Tensor | tuple[Tensor, ...]] | None = None
     index_bounds: Callable[[tuple[TensorType, ...], A], Mapping[int, int]] | None = None
     arity: int | None = field(init=False)
 

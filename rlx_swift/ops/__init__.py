@@ -26,6 +26,7 @@ from .argreduce import argmax, argmin
 from .arithmetic import add, div, maximum, minimum, mul, sub
 from .arrange import roll, split, stack, tril, triu
 from .avg_pool import adaptive_avg_pool, avg_pool1d, avg_pool2d, avg_pool3d, global_avg_pool
+from .batch_norm import batch_norm
 from .compare import equal, greater, greater_equal, less, less_equal, not_equal
 from .conv import conv1d, conv2d, depthwise_conv2d
 from .conv_more import conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -55,7 +56,7 @@ from .linalg import matmul
 from .logical import isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
 from .loss import softmax_cross_entropy_with_logits
 from .max_pool import global_max_pool, max_pool1d, max_pool2d, max_pool3d
-from .normalize import layer_norm, log_softmax, softmax
+from .norms import group_norm, instance_norm, l2_normalize, layer_norm, rms_norm
 from .order import argsort, sort, topk
 from .padding import pad
 from .positions import dynamic_slice, dynamic_update_slice, gather_nd, index_select, scatter_nd, take
@@ -66,6 +67,7 @@ from .scan import cumprod, cumsum, prod
 from .select import cast, full, full_like, where
 from .shape import broadcast_to, expand_dims, reshape, squeeze, swapaxes, tile, transpose
 from .slicing import concat, flip, getitem, slice, slice_axis
+from .softmax import log_softmax, softmax
 from .statistics import norm, std, var
 from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
@@ -83,6 +85,7 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "batch_norm",
     "broadcast_to",
     "cast",
     "ceil",
@@ -124,13 +127,16 @@ __all__ = [
     "global_max_pool",
     "greater",
     "greater_equal",
+    "group_norm",
     "hardsigmoid",
     "hardswish",
     "identity",
     "index_select",
+    "instance_norm",
     "isfinite",
     "isinf",
     "isnan",
+    "l2_normalize",
     "layer_norm",
     "leaky_relu",
     "less",
@@ -171,6 +177,7 @@ __all__ = [
     "relu6",
     "reshape",
     "resize",
+    "rms_norm",
     "roll",
     "round",
     "rsqrt",

@@ -16,10 +16,10 @@ from ..ir.types import TensorType, as_axis
 from ._build import TensorLike, apply, graph_of, public, require_float
 from .compare import equal
 from .index import clamp, one_hot
-from .normalize import log_softmax, shifted_log_sum, softmax
 from .reduce import sum
 from .select import in_f32, where
 from .shape import expand_dims, reshape
+from .softmax import log_softmax, shifted_log_sum, softmax
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,29 @@
-"""The form of a graph that predicts: what only training does is gone."""
+"""The form of a graph that predicts: what only training does is gone. Ops say what stands for them."""
 
 from __future__ import annotations
 
-from ..ir.graph import Graph
-from ..ir.rewrite import Copy
+from ..ir.graph import Graph, Node
+from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.symbolic import per_size
+from ..ir.tensor import Tensor
 
 
 @per_size
 def inference(graph: Graph) -> Graph:
-    """The graph without its assigns.
+    """The graph without its assigns, and with every op that acts otherwise when predicting replaced.
 
-        buffer mean; out = f(x, mean); assign mean = g(x)      ->      buffer mean; out = f(x, mean)
+        buffer mean, var                              buffer mean, var
+        y, next, _ = batch_norm(x, mean, var)   ->    y = (x - mean) * rsqrt(var + eps)
+        z = dropout(y, uniform); assign mean = next   z = y
     """
-    new = Copy(graph).graph
+    new = Copy(graph, _predicting).graph
     new.assigns = {}
-    new.nodes = new.live_nodes()
+    drop_unused_leaves(new, keep=new.leaves())
     return new
+
+
+def _predicting(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+    if node.op.predict is None:
+        return None
+    results = node.op.predict(operands, node.attrs)
+    return results if isinstance(results, tuple) else (results,)

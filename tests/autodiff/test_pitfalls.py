@@ -211,6 +211,48 @@ def test_normalising_a_constant_f16_row_gives_zeros(row):
     assert np.isfinite(gradients(lambda x: ops.layer_norm(x, eps=1e-12), x * 0, g=0)).all()
 
 
+def test_rms_norm_slopes_of_x_and_gamma():
+    def scaled(x, gamma):
+        return ops.rms_norm(x, gamma, eps=0.0)
+
+    dx, dgamma = gradients(scaled, [3.0, 4.0], [1.0, 1.0], g=[1, 0])
+    same(dx, [0.181019, -0.135765], 1e-5)
+    same(dgamma, [0.848528, 0], 1e-5)
+    dx, dgamma = gradients(scaled, [[3.0, 4.0], [4.0, 3.0]], [1.0, 1.0], g=[[1, 0], [0, 1]])
+    same(dx, [[0.181019, -0.135765], [-0.135765, 0.181019]], 1e-5)
+    same(dgamma, [0.848528, 0.848528], 1e-5)
+
+
+@pytest.mark.parametrize("eps", [1e-12, 1e-5])
+@pytest.mark.parametrize("of", [np.float32, np.float16])
+def test_norms_of_zeros_are_zeros_with_finite_slopes(of, eps):
+    zeros = np.zeros((2, 4, 3), of)
+    for function in (
+        lambda x: ops.layer_norm(x, eps=eps), lambda x: ops.rms_norm(x, eps=eps),
+        lambda x: ops.group_norm(x, 2, eps=eps), lambda x: ops.instance_norm(x, eps=eps), lambda x: ops.l2_normalize(x, eps=eps),
+    ):
+        same(value(function, zeros), zeros)
+        assert np.isfinite(gradients(function, zeros, g=0)).all()
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta"])
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm"])
+def test_every_norm_gives_its_affine_part_a_gradient(norm, name):
+    if norm == "rms_norm" and name == "beta":
+        pytest.skip("has no beta")
+    graph = rlx.Graph()
+    x, w = graph.input("x", (2, 4, 3)), graph.param("w", (4, 1) if norm in ("layer_norm", "rms_norm") else (4,))
+    arguments = {name: w}
+    if norm == "group_norm":
+        arguments["groups"] = 2
+    if norm == "batch_norm":
+        arguments |= {"running_mean": graph.buffer("m", (4,)), "running_var": graph.buffer("v", (4,), 1.0)}
+    y = getattr(ops, norm)(x, **arguments)
+    graph.set_outputs({"loss": ops.sum(y * x)})
+    feeds = {"x": np.random.default_rng(0).standard_normal((2, 4, 3)), "w": np.ones(w.shape), "d_output": 1.0}
+    assert np.abs(rlx.evaluate(rlx.grad(graph), feeds)["grad_w"]).min() > 1e-3
+
+
 # Broadcasting
 
 

@@ -14,6 +14,11 @@ from tests.helpers import gradients, same, traced, value
 
 GOLDENS = np.load(Path(__file__).parents[1] / "goldens" / "ops.npz")
 
+def averages(x):
+    """Running averages for a batch norm over axis 1."""
+    return x.graph.buffer("mean", x.shape[1:2]), x.graph.buffer("var", x.shape[1:2], 1.0)
+
+
 OURS = {
     "conv1d": ops.conv1d,
     "conv1d-strided-dilated-grouped": lambda x, w, b: ops.conv1d(x, w, b, 2, 3, 2, 2),
@@ -46,6 +51,14 @@ OURS = {
     "resize-bilinear": lambda x: ops.resize(x, (7, 6), "bilinear"),
     "resize-bilinear-down": lambda x: ops.resize(x, (3, 4), "bilinear"),
     "resize-bilinear-aligned": lambda x: ops.resize(x, (7, 6), "bilinear", align_corners=True),
+    "layer_norm": ops.layer_norm,
+    "layer_norm-two-axes": lambda x, c, b: ops.layer_norm(x, c, b, axis=(1, 2)),
+    "rms_norm": ops.rms_norm,
+    "group_norm": lambda x, c, b: ops.group_norm(x, 3, c, b),
+    "instance_norm": ops.instance_norm,
+    "l2_normalize": lambda x: ops.l2_normalize(x, 1),
+    "batch_norm": lambda x, c, b: ops.batch_norm(x, *averages(x), c, b),
+    "batch_norm-vectors": lambda x, c, b: ops.batch_norm(x, *averages(x), c, b),
     "pixel_shuffle": lambda x: ops.pixel_shuffle(x, 2),
     "pixel_unshuffle": lambda x: ops.pixel_unshuffle(x, 2),
 }

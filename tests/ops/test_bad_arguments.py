@@ -18,6 +18,7 @@ def a():
     g = rlx.Graph()
     tensors = {name: g.input(name, shape) for name, shape in SHAPES.items()}
     tensors |= {n: g.input(n, (2, 3), d) for n, d in (("half", rlx.f16), ("ints", rlx.i32), ("bools", rlx.bool_))}
+    tensors["buffer"] = g.buffer("buffer", (4,))
     return type("Operands", (), tensors)
 
 
@@ -168,6 +169,22 @@ ROWS = [
     ("layer_norm", lambda a: ops.layer_norm(a.m, eps=float("nan")), ConfigError),
     ("layer_norm", lambda a: ops.layer_norm(a.m, axis=2), ShapeError),
     ("layer_norm", lambda a: ops.layer_norm(a.m, np.ones(4)), ShapeError),
+    ("layer_norm", lambda a: ops.layer_norm(a.v, np.ones((2, 3))), ShapeError),
+    ("layer_norm", lambda a: ops.layer_norm(a.e, axis=0), ShapeError),
+    ("layer_norm", lambda a: ops.layer_norm(a.m, eps="small"), ConfigError),
+    ("rms_norm", lambda a: ops.rms_norm(a.ints), DTypeError),
+    ("rms_norm", lambda a: ops.rms_norm(a.s), ShapeError),
+    ("group_norm", lambda a: ops.group_norm(a.image, 3), ShapeError),
+    ("group_norm", lambda a: ops.group_norm(a.image, 0), ShapeError),
+    ("group_norm", lambda a: ops.group_norm(a.image, 2, np.ones(5)), ShapeError),
+    ("instance_norm", lambda a: ops.instance_norm(a.m), ShapeError),
+    ("l2_normalize", lambda a: ops.l2_normalize(a.m, 2), ShapeError),
+    ("l2_normalize", lambda a: ops.l2_normalize(a.m, eps=-1), ConfigError),
+    ("batch_norm", lambda a: ops.batch_norm(a.m, a.v, a.v), GraphError),
+    ("batch_norm", lambda a: ops.batch_norm(a.m, a.buffer, a.buffer), ShapeError),
+    ("batch_norm", lambda a: ops.batch_norm(a.t, a.buffer, a.buffer, axis=2, momentum=2), ConfigError),
+    ("batch_norm", lambda a: ops.batch_norm(a.t, a.buffer, a.buffer, np.ones(3), axis=2), ShapeError),
+    ("batch_norm", lambda a: ops.batch_norm(a.t, a.buffer, a.buffer, axis=3), ShapeError),
     ("cross_entropy", lambda a: ops.softmax_cross_entropy_with_logits(a.s, np.int32(0)), ShapeError),
     ("cross_entropy", lambda a: ops.softmax_cross_entropy_with_logits(a.m, a.ints), ShapeError),
     ("cross_entropy", lambda a: ops.softmax_cross_entropy_with_logits(a.m, a.t), ShapeError),

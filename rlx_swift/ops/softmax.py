@@ -1,36 +1,26 @@
-"""Softmax and layer normalisation: composites with derivative rules of their own, in stable forms."""
+"""Softmax and its logarithm: composites with derivative rules of their own, in stable forms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import f16
-from ..errors import ConfigError, ShapeError
+from ..errors import ShapeError
 from ..ir.op import Attrs, Case, Decompose, Domain, Mil, Op, OpKind
 from ..ir.tensor import Tensor
-from ..ir.types import Shape, TensorType, as_axes, as_axis
+from ..ir.types import TensorType, as_axis
 from ._build import TensorLike, apply, as_tensors, public, require_float
-from .arithmetic import add, mul
-from .elementwise import exp, log, rsqrt, square
-from .reduce import max, mean, sum
+from .elementwise import exp, log
+from .reduce import max, sum
 from .select import in_f32
 
 
 @dataclass(frozen=True)
 class AxisAttrs(Attrs):
     axis: int
-
-
-@dataclass(frozen=True)
-class NormAttrs(Attrs):
-    """`axes` sorted and counted from the front; `eps` is added to the variance."""
-
-    axes: Shape
-    eps: float
 
 
 @public
@@ -50,23 +40,6 @@ def _along(op: Op[AxisAttrs], x: TensorLike, axis: int) -> Tensor:
     if not tensor.ndim:
         raise ShapeError(op.name, "expected a tensor of rank 1 or more, got rank 0")
     return apply(op, tensor, attrs=AxisAttrs(as_axis(axis, tensor.ndim, op.name)))
-
-
-@public
-def layer_norm(
-    x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None,
-    axis: int | Sequence[int] = -1, eps: float = 1e-5,
-) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) * gamma + beta, with the biased variance over the axes.
-
-    Ba, Kiros & Hinton 2016, arXiv:1607.06450, eq. 3. gamma and beta broadcast against x.
-    """
-    (tensor,) = as_tensors("layer_norm", x)
-    if not eps >= 0:
-        raise ConfigError("layer_norm eps", f"expected a number of at least 0, got {eps!r}")
-    out = apply(LAYER_NORM, tensor, attrs=NormAttrs(as_axes(axis, tensor.ndim, "layer_norm"), float(eps)))
-    out = out if gamma is None else mul(out, gamma)
-    return out if beta is None else add(out, beta)
 
 
 def _axis_infer(types: tuple[TensorType, ...], attrs: AxisAttrs) -> tuple[TensorType, ...]:
@@ -142,53 +115,3 @@ LOG_SOFTMAX = _softmax_like(
     "log_softmax", "log(softmax(x)) along an axis", _log_softmax_eval, _log_softmax_vjp, _log_softmax_jvp,
     Decompose(_log_softmax_lower),
 )
-
-
-# layer_norm
-
-
-def _norm_infer(types: tuple[TensorType, ...], attrs: NormAttrs) -> tuple[TensorType, ...]:
-    (x,) = types
-    require_float("layer_norm", x)
-    if not attrs.axes or attrs.axes != as_axes(attrs.axes, x.rank, "layer_norm"):
-        raise ShapeError("layer_norm", f"expected sorted axes of {x}, got {attrs.axes}")
-    return types
-
-
-def _norm_eval(arrays: tuple[np.ndarray, ...], attrs: NormAttrs) -> np.ndarray:
-    (x,) = arrays
-    centred = x - np.mean(x, axis=attrs.axes, keepdims=True)
-    variance = np.mean(np.square(centred), axis=attrs.axes, keepdims=True)
-    return centred / np.sqrt(variance + x.dtype.type(attrs.eps))
-
-
-def _centred(x: Tensor, attrs: NormAttrs) -> tuple[Tensor, Tensor]:
-    """x - mean, and 1 / sqrt(variance + eps) with the axes kept."""
-    c = x - mean(x, attrs.axes, keepdims=True)
-    return c, rsqrt(mean(square(c), attrs.axes, keepdims=True) + attrs.eps)
-
-
-@in_f32
-def _norm_lower(ins: tuple[Tensor, ...], attrs: NormAttrs) -> Tensor:
-    c, r = _centred(ins[0], attrs)
-    return c * r
-
-
-@in_f32
-def _norm_slope(t: Tensor, out: Tensor, x: Tensor, attrs: NormAttrs) -> Tensor:
-    """The Jacobian of the normalisation, which is symmetric, applied to t."""
-    along = mean(t * out, attrs.axes, keepdims=True)
-    return (t - mean(t, attrs.axes, keepdims=True) - out * along) * _centred(x, attrs)[1]
-
-
-LAYER_NORM = Op(
-    name="layer_norm", summary="mean 0 and variance 1 over axes", attrs=NormAttrs, infer=_norm_infer, eval=_norm_eval,
-    vjp=lambda g, out, ins, attrs: (_norm_slope(g, out, ins[0], attrs),),
-    jvp=lambda ts, out, ins, attrs: _norm_slope(ts[0], out, ins[0], attrs),
-    lower=Decompose(_norm_lower), kind=OpKind.REDUCTION, domain=Domain(),
-    cases=(
-        Case(((2, 5),), NormAttrs((1,), 1e-5)), Case(((2, 3, 4),), NormAttrs((1, 2), 1e-5)),
-        Case(((2, 5),), NormAttrs((1,), 1e-3), (f16,)),
-    ),
-)
-
