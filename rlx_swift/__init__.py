@@ -13,6 +13,7 @@ from .ir.graph import Graph
 from .ir.op import OpKind
 from .ir.symbolic import SymbolicGraph, param_spec, spec, trace
 from .ir.tensor import Tensor
+from .lift import lift
 from .optim import SGD, Adam, AdamW, Optimizer
 from .passes.inference import inference
 from .session.compiled import CompiledGraph, Session
@@ -61,6 +62,7 @@ __all__ = [
     "i32",
     "inference",
     "jvp",
+    "lift",
     "load_model",
     "nn",
     "ops",

@@ -250,15 +250,21 @@ class _Lowering:
         if binding is None:
             leaf = tensor.producer
             assert isinstance(leaf, Leaf)
-            value = leaf.value if leaf.kind is LeafKind.CONSTANT else self._baked_value(leaf, tensor)
+            baked = leaf.kind is not LeafKind.CONSTANT
+            value = self._baked_value(leaf, tensor) if baked else leaf.value
             self._check("constant", tensor.type)
             constant = self._constants.of(value, tensor.type)
-            binding = self._operands[id(tensor)] = constant if is_small(tensor.type) else self._const_op(constant)
+            literal = is_small(tensor.type) and not baked
+            binding = self._operands[id(tensor)] = constant if literal else self._const_op(constant, leaf.name)
         return binding if isinstance(binding, str) or not named else self._const_op(binding)
 
-    def _const_op(self, value: Value) -> str:
-        name = self._names.numbered("const")
-        self._operations.append(Operation("const", {}, [(name, value.type)], {"val": value}))
+    def _const_op(self, value: Value, label: str | None = None) -> str:
+        """An operation that makes a constant; `label` is what a graph calls it, by which it is lifted again."""
+        name = self._names.given(label) if label else self._names.numbered("const")
+        attributes = {"val": value}
+        if label:
+            attributes["name"] = self._constants.literal(label, f32)
+        self._operations.append(Operation("const", {}, [(name, value.type)], attributes))
         return name
 
     def _baked_value(self, leaf: Leaf, tensor: Tensor) -> np.ndarray:

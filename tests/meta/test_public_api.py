@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = """
     SGD Adam AdamW Batches Callback CompiledGraph DeviceStatus Eligible Graph History Model OpKind Optimizer RlxError
     Session StepReport SymbolicGraph Tensor TrainConfig TrainingSession Unsupported UpdatePath batches bool bool_
-    check_grads devices evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp load_model nn ops optim param_spec
-    spec trace validate vjp
+    check_grads devices evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp lift load_model nn ops optim
+    param_spec spec trace validate vjp
 """
 
 HEAVY = {  # what takes long to import; of these the package itself needs only those in NEEDED
