@@ -14,8 +14,30 @@ from .ir.op import OpKind
 from .ir.symbolic import SymbolicGraph, param_spec, spec, trace
 from .ir.tensor import Tensor
 from .lift import lift
-from .optim import SGD, Adam, AdamW, Optimizer
+from .optim import (
+    LAMB,
+    MARS,
+    SGD,
+    SOAP,
+    Adafactor,
+    Adam,
+    AdamW,
+    Group,
+    KronPSGD,
+    Lion,
+    Muon,
+    NAdamW,
+    Optimizer,
+    ParamGroups,
+    QHAdamW,
+    RAdam,
+    SophiaH,
+    Stiefel,
+    hessian_diag,
+    previous_gradient,
+)
 from .passes.inference import inference
+from .precision import PrecisionPolicy
 from .session.compiled import CompiledGraph, Session
 from .session.config import TrainConfig
 from .session.data import Batches, batches
@@ -26,7 +48,11 @@ from .session.report import Eligible, StepReport, Unsupported, UpdatePath
 from .session.training import TrainingSession
 
 __all__ = [
+    "LAMB",
+    "MARS",
     "SGD",
+    "SOAP",
+    "Adafactor",
     "Adam",
     "AdamW",
     "Batches",
@@ -35,13 +61,24 @@ __all__ = [
     "DeviceStatus",
     "Eligible",
     "Graph",
+    "Group",
     "History",
+    "KronPSGD",
+    "Lion",
     "Model",
+    "Muon",
+    "NAdamW",
     "OpKind",
     "Optimizer",
+    "ParamGroups",
+    "PrecisionPolicy",
+    "QHAdamW",
+    "RAdam",
     "RlxError",
     "Session",
+    "SophiaH",
     "StepReport",
+    "Stiefel",
     "SymbolicGraph",
     "Tensor",
     "TrainConfig",
@@ -58,6 +95,7 @@ __all__ = [
     "f32",
     "grad",
     "grad_with_loss",
+    "hessian_diag",
     "hvp",
     "i32",
     "inference",
@@ -68,6 +106,7 @@ __all__ = [
     "ops",
     "optim",
     "param_spec",
+    "previous_gradient",
     "spec",
     "trace",
     "validate",

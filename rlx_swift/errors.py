@@ -56,6 +56,10 @@ class SessionError(RlxError, RuntimeError):
     """A call that the state of the session forbids."""
 
 
+class NonFiniteError(RlxError, FloatingPointError):
+    """Training that has left the finite numbers: the loss, or every gradient in a row."""
+
+
 class LoweringError(RlxError, ValueError):
     """A graph that cannot be expressed as a Core ML program."""
 
@@ -66,6 +70,10 @@ class ValidationError(RlxError, ValueError):
 
 class PackageError(RlxError, ValueError):
     """A file that is not a readable Core ML package."""
+
+
+class CheckpointError(RlxError, ValueError):
+    """A checkpoint that is not whole, or of another graph."""
 
 
 class UnsupportedError(RlxError, NotImplementedError):

@@ -58,6 +58,27 @@ class Copy:
                     new.name = old.name
 
 
+def inlined(source: Graph, graph: Graph, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Appends the live nodes of `source` to `graph`; returns what stands for the outputs.
+
+    `leaves` has a tensor of `graph` for every named leaf that they read.
+    """
+    stands = {id(x): leaves[name] for name, x in source.leaves().items() if name in leaves}
+
+    def stand(x: Tensor) -> Tensor:
+        if id(x) not in stands:
+            leaf = x.producer
+            assert isinstance(leaf, Leaf) and leaf.kind is LeafKind.CONSTANT
+            stands[id(x)] = graph.constant(leaf.value, x.dtype)
+        return stands[id(x)]
+
+    for node in source.live_nodes():
+        types = tuple([t.type for t in node.outputs])
+        results = graph.append(node.op, tuple([stand(x) for x in node.inputs]), node.attrs, types, node.scope)
+        stands.update(zip(map(id, node.outputs), results, strict=True))
+    return {name: stand(t) for name, t in source.outputs.items()}
+
+
 def drop_unused_leaves(graph: Graph, keep: Mapping[str, Tensor] | None = None) -> None:
     """Removes inputs, params, buffers and constants that no live node, output or assign reads, and dead nodes."""
     graph.nodes = graph.live_nodes()

@@ -8,6 +8,7 @@ from typing import Any
 
 from .arrays import Array, Namespace
 from .base import NONNEGATIVE, UNIT, Optimizer, State, require_ranges
+from .contract import Contract
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,11 @@ class Adam(Optimizer):
     With `amsgrad` (Reddi et al. 2018, arXiv:1904.09237) the largest v so far takes v's place.
     Slots: `m`, `v`, and `v_max` with amsgrad.
     """
+
+    contract = Contract(targets={
+        "quadratic": (1, 65), "rosenbrock": (0.5, 200), "logistic": (0.3, 18),
+        "factorisation": (0.1, 65),
+    })
 
     beta1: float = 0.9
     beta2: float = 0.999
@@ -61,6 +67,11 @@ class AdamW(Adam):
 
     First w <- w - lr weight_decay w, then Adam's update with the plain gradient. Slots as in `Adam`.
     """
+
+    contract = Contract(targets={
+        "quadratic": (1, 63), "rosenbrock": (0.5, 290), "logistic": (0.3, 18),
+        "factorisation": (0.3, 62),
+    })
 
     weight_decay: float = 0.01
 

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from ..errors import ConfigError
 from .arrays import Array, Namespace
+from .contract import Contract
+
+if TYPE_CHECKING:
+    from .requirement import Requirement
 
 State = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class ParamInfo:
+    """What is known of a param when optimizers are chosen.
+
+    Attributes:
+        gathered: a gather reads it, so that it is an embedding table.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    gathered: bool = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
 
 @dataclass(frozen=True)
@@ -20,7 +43,14 @@ class Optimizer:
     """Base of all optimizers, also of a user's own: a frozen dataclass of hyperparameters and three methods.
 
     The rule must be pure: no Python branch on values of arrays, no state outside `state`.
+
+    Attributes:
+        contract: what tests may expect of it.
+        host_only: why it cannot run inside a device program; empty where it can.
     """
+
+    contract: ClassVar[Contract] = Contract()
+    host_only: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -40,6 +70,19 @@ class Optimizer:
     def update(self, xp: Namespace, grad: Array, state: State, param: Array, **scalars: Any) -> tuple[Array, State]:
         """The param and its state after one update; shapes and slots stay as they are."""
         raise NotImplementedError
+
+    @property
+    def requires(self) -> Requirement | None:
+        """What `update` needs beyond the gradient, as keyword arguments; see `rlx_swift.optim.requirement`."""
+        return None
+
+    def split(self, params: Sequence[ParamInfo]) -> list[tuple[Optimizer, float, list[str]]]:
+        """Who updates which of the params: optimizers with factors of their learning rate."""
+        return [(self, 1.0, [param.name for param in params])]
+
+    def start(self, param: np.ndarray) -> np.ndarray:
+        """The value that training of a param starts from, given its initial value."""
+        return param
 
     def describe(self) -> dict[str, Any]:
         """The class name and hyperparameters as plain data."""

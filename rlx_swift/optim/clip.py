@@ -29,6 +29,8 @@ class ClipByGlobalNorm(Clip):
     """g limit / max(norm, limit), with the norm over all gradients together (Pascanu et al. 2013)."""
 
     def apply(self, xp: Namespace, gradients: Mapping[str, Array]) -> Gradients:
+        if not gradients:
+            return {}
         norm = global_norm(xp, gradients)
         factor = self.limit / xp.maximum(norm, self.limit)
         return {name: g * factor for name, g in gradients.items()}

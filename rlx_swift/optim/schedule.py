@@ -1,15 +1,25 @@
-"""Learning rates as functions of the number of applied updates."""
+"""Learning rates as functions of the number of applied updates, from 0."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import ConfigError
-from .base import NONNEGATIVE, require_ranges
+from .base import NONNEGATIVE, POSITIVE, UNIT, Range, require, require_ranges
 
 Schedule = Callable[[int], float]
+_FACTOR = Range("a number in (0, 1]", high=1.0 + 1e-12, low_too=False)
+
+
+def _require_count(settings: object, field: str, low: int) -> None:
+    value = getattr(settings, field)
+    good = isinstance(value, int) and not isinstance(value, bool) and value >= low
+    require(f"{type(settings).__name__} {field}", good, f"an integer of at least {low}", value)
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,127 @@ class Constant:
         return self.lr
 
 
+@dataclass(frozen=True)
+class Step:
+    """lr factor^(n // every)."""
+
+    lr: float
+    every: int
+    factor: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_ranges(self, lr=NONNEGATIVE, factor=_FACTOR)
+        _require_count(self, "every", 1)
+
+    def __call__(self, n: int) -> float:
+        return self.lr * self.factor ** (n // self.every)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """lr factor^n."""
+
+    lr: float
+    factor: float
+
+    def __post_init__(self) -> None:
+        require_ranges(self, lr=NONNEGATIVE, factor=_FACTOR)
+
+    def __call__(self, n: int) -> float:
+        return self.lr * self.factor**n
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """A linear rise over `warmup` updates to `lr`, then half a cosine down to `final` at update `total`
+    (Loshchilov & Hutter 2017, arXiv:1608.03983, eq. 5), and `final` from there on.
+
+    The first update has lr / warmup, the last of the rise has lr.
+    """
+
+    lr: float
+    total: int
+    warmup: int = 0
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_ranges(self, lr=NONNEGATIVE, final=NONNEGATIVE)
+        _require_count(self, "warmup", 0)
+        _require_count(self, "total", self.warmup + 1)
+
+    def __call__(self, n: int) -> float:
+        if n < self.warmup:
+            return self.lr * (n + 1) / self.warmup
+        return _cosine(self.lr, self.final, (n - self.warmup) / (self.total - self.warmup))
+
+
+@dataclass(frozen=True)
+class OneCycle:
+    """A rise from lr / start_divisor to `lr` over the first `rise` of `total` updates, then a fall to
+    lr / start_divisor / final_divisor, both along half a cosine (Smith & Topin 2018, arXiv:1708.07120, in PyTorch's
+    form with its defaults). The last rate holds from there on.
+    """
+
+    lr: float
+    total: int
+    rise: float = 0.3
+    start_divisor: float = 25.0
+    final_divisor: float = 1e4
+
+    def __post_init__(self) -> None:
+        require_ranges(self, lr=NONNEGATIVE, rise=UNIT, start_divisor=POSITIVE, final_divisor=POSITIVE)
+        _require_count(self, "total", 2)
+
+    def __call__(self, n: int) -> float:
+        start, top, end = self.lr / self.start_divisor, self.rise * self.total - 1, self.total - 1
+        if n <= top:
+            return _cosine(start, self.lr, n / top) if top > 0 else self.lr
+        return _cosine(self.lr, start / self.final_divisor, (n - top) / (end - top))
+
+
+def _cosine(start: float, end: float, part: float) -> float:
+    return end + (start - end) * (1 + math.cos(math.pi * min(max(part, 0.0), 1.0))) / 2
+
+
+@dataclass
+class Plateau:
+    """Multiplies the rate by `factor` when the watched number has not become smaller for more than `patience` epochs.
+
+    `fit` shows it the validation loss of each epoch, or the training loss without validation. Smaller means below
+    best (1 - threshold). A session works on a copy.
+
+    Attributes:
+        best, waited: what it has seen.
+    """
+
+    lr: float
+    factor: float = 0.1
+    patience: int = 10
+    threshold: float = 1e-4
+    lowest: float = 0.0
+    best: float = math.inf
+    waited: int = 0
+
+    def __post_init__(self) -> None:
+        require_ranges(self, lr=NONNEGATIVE, factor=_FACTOR, threshold=UNIT, lowest=NONNEGATIVE)
+        _require_count(self, "patience", 0)
+
+    def __call__(self, n: int) -> float:
+        return self.lr
+
+    def observe(self, value: float) -> None:
+        """One more epoch with the given number; NaN is not smaller than anything."""
+        if value < self.best * (1 - self.threshold):
+            self.best, self.waited = value, 0
+            return
+        self.waited += 1
+        if self.waited > self.patience:
+            self.lr, self.waited = max(self.lr * self.factor, self.lowest), 0
+
+
+_NAMED = {kind.__name__: kind for kind in (Constant, Step, Exponential, Cosine, OneCycle, Plateau)}
+
+
 def rate(schedule: Schedule, n: int) -> float:
     """The rate for update `n`; raises ConfigError unless it is a finite number of at least 0."""
     lr = schedule(n)
@@ -34,9 +165,27 @@ def rate(schedule: Schedule, n: int) -> float:
 
 
 def as_schedule(lr: float | Schedule) -> Schedule:
-    """A number as a constant schedule; a callable as it is."""
-    if callable(lr):
+    """A number as a constant schedule; one that learns as a copy; any other callable as it is."""
+    if isinstance(lr, Plateau):
+        return dataclasses.replace(lr)
+    if callable(lr) and not isinstance(lr, type):
         return lr
     if isinstance(lr, numbers.Real) and not isinstance(lr, bool):
         return Constant(float(lr))
     raise ConfigError("lr", f"expected a number or a function of the update's number, got {lr!r}")
+
+
+def to_data(schedule: Schedule) -> dict[str, Any]:
+    """A schedule of this module as plain data; any other callable by its name alone."""
+    kind = type(schedule).__name__
+    if _NAMED.get(kind) is type(schedule):
+        return {"name": kind, **dataclasses.asdict(schedule)}
+    return {"callable": getattr(schedule, "__qualname__", kind)}
+
+
+def from_data(data: dict[str, Any]) -> Schedule:
+    """The schedule that `to_data` described; raises ConfigError when it must be given anew."""
+    if data.get("name") not in _NAMED:
+        what = data.get("callable", data.get("name"))
+        raise ConfigError(f"schedule {what!r}", "it is a function of yours and not in the file", "give schedule=")
+    return _NAMED[data["name"]](**{key: value for key, value in data.items() if key != "name"})

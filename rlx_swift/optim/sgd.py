@@ -7,6 +7,7 @@ from typing import Any
 
 from .arrays import Array, Namespace
 from .base import NONNEGATIVE, UNIT, Optimizer, State, require, require_ranges
+from .contract import Contract
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class SGD(Optimizer):
     As in Sutskever et al. 2013, eq. 1-4, with the learning rate outside the velocity, so that a change of
     it acts at once. Slot: `velocity`, only with momentum.
     """
+
+    contract = Contract(targets={
+        "quadratic": (0.01, 120), "rosenbrock": (0.002, 1310), "logistic": (1, 44),
+        "factorisation": (1, 21),
+    })
 
     momentum: float = 0.0
     dampening: float = 0.0

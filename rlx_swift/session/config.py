@@ -5,30 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..errors import ConfigError
-from ..optim import SGD, Clip, Optimizer
+from ..optim import SGD, Clip, Optimizer, ParamGroups
+from ..optim.base import POSITIVE, UNIT, require
 from ..optim.schedule import Schedule, as_schedule
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """Attributes:
-    lr: a number, or a function of the number of updates applied so far.
-    optimizer: an `rlx.optim` optimizer or a user's own.
+    lr: a number, or a function of the number of updates applied so far; see `rlx.optim.schedules`.
+    optimizer: an `rlx.optim` optimizer, a user's own, or `rlx.ParamGroups`.
     clip: a bound on the gradients, such as `rlx.optim.clip_by_global_norm(1.0)`.
+    loss_scale: "auto" scales dynamically where the precision policy computes in f16; "dynamic" always does; a
+        number is a fixed scale; None is none. Under a scale an update with a non-finite gradient is skipped.
+    ema: the decay of a running average of the weights, such as 0.999, or None.
     seed: for initializers and everything random.
     """
 
     lr: float | Schedule = 1e-2
-    optimizer: Optimizer = field(default_factory=SGD)
+    optimizer: Optimizer | ParamGroups = field(default_factory=SGD)
     clip: Clip | None = None
+    loss_scale: str | float | None = "auto"
+    ema: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         as_schedule(self.lr)
-        if not isinstance(self.optimizer, Optimizer):
+        if not isinstance(self.optimizer, (Optimizer, ParamGroups)):
             hint = "write SGD() with parentheses" if isinstance(self.optimizer, type) else ""
-            raise ConfigError("optimizer", f"expected an rlx.Optimizer, got {self.optimizer!r}", hint)
+            problem = f"expected an rlx.Optimizer or rlx.ParamGroups, got {self.optimizer!r}"
+            raise ConfigError("optimizer", problem, hint)
         if self.clip is not None and not isinstance(self.clip, Clip):
             raise ConfigError("clip", f"expected a clip such as rlx.optim.clip_by_global_norm(1.0), got {self.clip!r}")
-        if not isinstance(self.seed, int) or self.seed < 0:
-            raise ConfigError("seed", f"expected an integer of at least 0, got {self.seed!r}")
+        scaled = self.loss_scale in ("auto", "dynamic", None) or self.loss_scale in POSITIVE
+        require("loss_scale", scaled, '"auto", "dynamic", a number above 0 or None', self.loss_scale)
+        require("ema", self.ema is None or self.ema in UNIT, "None or a number in [0, 1)", self.ema)
+        whole = isinstance(self.seed, int) and not isinstance(self.seed, bool) and self.seed >= 0
+        require("seed", whole, "an integer of at least 0", self.seed)

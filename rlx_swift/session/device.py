@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DeviceError
 from ..ir.graph import Graph
+from ..ir.types import Shape
 
 NO_SCALARS: Mapping[str, float] = MappingProxyType({})
 
@@ -38,6 +39,11 @@ class Store(Protocol):
 class Executable(Protocol):
     """A graph compiled for one store: params and buffers live there, assigns go there."""
 
+    @property
+    def inputs(self) -> Mapping[str, Shape]:
+        """The shapes of what is fed."""
+        ...
+
     def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
         """The outputs by name, as arrays of their own. On an error the store is unchanged.
 
@@ -50,6 +56,10 @@ class Device(Protocol):
     name: str
 
     def status(self) -> DeviceStatus: ...
+    def kernel(self) -> str:
+        """What computes matrix products: results of equal runs are equal bit for bit only under the same."""
+        ...
+
     def make_store(self) -> Store: ...
     def compile(self, graph: Graph, store: Store) -> Executable: ...
 

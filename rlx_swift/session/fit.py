@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ConfigError, FeedError, SessionError
+from ..errors import ConfigError, FeedError, NonFiniteError, SessionError
+from ..optim.schedule import Plateau
 from .interrupt import Interrupt
 from .progress import Bar
 from .report import StepReport
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .training import TrainingSession
 
 Batch = Mapping[str, Any]
+MOST_BAD_LOSSES, MOST_SKIPS = 3, 50
 
 
 class Callback:
@@ -59,6 +61,7 @@ def fit(
         ConfigError: a generator that can be read only once, with more than one epoch.
         FeedError: an epoch without batches.
         SessionError: micro-batches were pending before.
+        NonFiniteError: three losses in a row that are not finite, or 50 updates in a row that were skipped.
     """
     _check_settings(ts, data, epochs, validation, accumulate)
     history = History()
@@ -70,6 +73,8 @@ def fit(
                 logs = {"epoch": epoch, **logs}
                 if validation is not None:
                     logs["val_loss"] = _validate(ts, validation)
+                if isinstance(ts.schedule, Plateau):
+                    ts.schedule.observe(logs.get("val_loss", logs["loss"]))
                 history.epochs.append(logs)
                 if any([callback.on_epoch(ts, logs) for callback in callbacks]) and not history.stopped:
                     history.stopped = "a callback's on_epoch"
@@ -78,6 +83,24 @@ def fit(
     finally:
         ts.discard_accumulated()
     return history
+
+
+class Health:
+    """Ends a run that has left the finite numbers."""
+
+    def __init__(self) -> None:
+        self._bad = self._skipped = 0
+
+    def observe(self, report: StepReport) -> None:
+        """Takes note of an update; raises NonFiniteError when enough is enough."""
+        self._skipped = self._skipped + 1 if report.skipped else 0
+        self._bad = 0 if report.skipped or math.isfinite(report.loss) else self._bad + 1
+        if self._bad == MOST_BAD_LOSSES:
+            hint = "lower the learning rate, or clip the gradients"
+            raise NonFiniteError("fit()", f"{self._bad} losses in a row were not finite, the last {report.loss}", hint)
+        if self._skipped == MOST_SKIPS:
+            hint = "look for the op with rlx.precision_report, or use a policy with more f32"
+            raise NonFiniteError("fit()", f"{self._skipped} updates in a row had gradients that were not finite", hint)
 
 
 def _check_settings(
@@ -106,8 +129,10 @@ def _epoch(
 ) -> dict[str, float]:
     """The means over one epoch; sets `history.stopped` when a callback ends it early."""
     started, rows, total = time.perf_counter(), 0.0, 0.0
+    health = Health()
     for report, weight in updates:
         history.losses.append(report.loss)
+        health.observe(report)
         rows, total = rows + weight, total + weight * report.loss
         bar.advance(report.loss)
         if any([callback.on_step(ts, report) for callback in callbacks]):

@@ -11,23 +11,42 @@ UNSCALE = "session/unscale"
 WEIGHT = "session/weight"
 TOTAL = "session/total"
 FINITE = "session/finite"
-_PREFIXES = ("accum/", "gradient/", "next/", "optimizer/", "session/", "state/")
+_PREFIXES = (
+    "accum/", "accum_previous/", "ema/", "gradient/", "hessian/", "next/", "noise/", "optimizer/", "previous/",
+    "previous_gradient/", "session/", "state/",
+)
 
 
 def state_name(param: str, slot: str) -> str:
     return f"state/{param}/{slot}"
 
 
-def accumulator_name(param: str) -> str:
-    return f"accum/{param}"
+def average_name(param: str) -> str:
+    return f"ema/{param}"
 
 
-def gradient_name(param: str) -> str:
-    return f"gradient/{param}"
+def hessian_name(param: str) -> str:
+    return f"hessian/{param}"
+
+
+def previous_name(param: str) -> str:
+    return f"previous/{param}"
+
+
+def accumulator_name(param: str, previous: bool = False) -> str:
+    return f"accum_previous/{param}" if previous else f"accum/{param}"
+
+
+def gradient_name(param: str, previous: bool = False) -> str:
+    return f"previous_gradient/{param}" if previous else f"gradient/{param}"
 
 
 def next_name(buffer: str) -> str:
     return f"next/{buffer}"
+
+
+def noise_name(site: str) -> str:
+    return f"noise/{site}"
 
 
 def scalar_name(group: int, scalar: str) -> str:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..errors import ConfigError, RlxError
+from ..errors import ConfigError, FeedError, RlxError
 from ..ir.graph import Graph
 from ..ir.types import TensorType
 from ..lower.mil import lower
 from ..lower.names import feature_name
 from ..lower.package import to_bytes
 from .device import NO_SCALARS, DeviceStatus, Store
-from .feeds import index_ranges
+from .feeds import check_ranges, index_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
 UNITS = {"cpu": "cpu", "gpu": "cpu_and_gpu", "ane": "cpu_and_ne", "all": "all"}  # RLX_COREML_UNITS
@@ -52,15 +52,24 @@ class NativeExecutable:
 
         lowered = lower(graph, portable=device == "coreml")
         model, weights = to_bytes(lowered.model)
+        self._ranges = {name: bound for name, bound in index_ranges(graph).items() if name in lowered.inputs}
+        read = lowered.params.keys() | lowered.buffers.keys()
+        self._store = store
         self._session = NativeSession(
             Program.load_memory(model, weights or None), store.handle,
-            pairs={feature_name(name): output for name, output in lowered.assigns.items()},
-            ranges={lowered.inputs[n]: (0, bound) for n, bound in index_ranges(graph).items() if n in lowered.inputs},
+            pairs={feature_name(name): output for name, output in lowered.assigns.items() if name in read},
+            ranges={lowered.inputs[name]: (0, bound) for name, bound in self._ranges.items()},
             device=device, units=compute_units(graph),
         )
+        self.inputs = {name: t.shape for name, t in graph.inputs.items()}
         self._feeds = {name: self._session.buffer(feature) for name, feature in lowered.inputs.items()}
         self._results = {
             name: (self._session.buffer(lowered.outputs[name]), tensor.type) for name, tensor in graph.outputs.items()
+        }
+        # A pair joins an input with an output; what is only written is an output alone.
+        self._written = {
+            name: (self._session.buffer(output), graph.leaf(name).type)
+            for name, output in lowered.assigns.items() if name not in read
         }
 
     def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
@@ -71,7 +80,13 @@ class NativeExecutable:
         for name, value in scalars.items():
             if name in self._feeds:
                 self._feeds[name][0] = value
-        self._session.run()
+        try:
+            self._session.run()
+        except FeedError:
+            check_ranges(self._ranges, feeds)  # says the same with the input's own name and indices
+            raise
+        for name, (buffer, type) in self._written.items():
+            self._store.put(name, _result(buffer, type))
         return {name: _result(buffer, type) for name, (buffer, type) in self._results.items()}
 
     def statistics(self) -> dict[str, int]:
@@ -91,6 +106,12 @@ class NativeDevice:
             return DeviceStatus(self.name, True, _WHAT[self.name])
         except RlxError as error:
             return DeviceStatus(self.name, False, str(error))
+
+    def kernel(self) -> str:
+        from .._native import native
+
+        library = native()
+        return f"{self.name} {library.ffi.string(library.lib.rlx_isa()).decode()}"
 
     def make_store(self) -> NativeStore:
         return NativeStore()

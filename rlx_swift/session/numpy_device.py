@@ -36,6 +36,7 @@ class NumpyStore:
 class NumpyExecutable:
     def __init__(self, graph: Graph, store: NumpyStore) -> None:
         self._graph, self._store = graph, store
+        self.inputs = {name: t.shape for name, t in graph.inputs.items()}
         self._resident = [*graph.params, *graph.buffers]
         self._ranges = index_ranges(graph)
 
@@ -53,6 +54,9 @@ class NumpyDevice:
 
     def status(self) -> DeviceStatus:
         return DeviceStatus(self.name, True, f"the NumPy interpreter (NumPy {np.__version__})")
+
+    def kernel(self) -> str:
+        return f"numpy {np.__version__}"
 
     def make_store(self) -> NumpyStore:
         return NumpyStore()

@@ -3,68 +3,118 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import ConfigError
-from ..optim import Clip, Optimizer
+from ..ir.types import Shape
+from ..optim import Clip
 from ..optim.arrays import NUMPY, Array, Namespace
-from ..optim.base import State
+from ..optim.groups import Assignment
+from ..optim.requirement import HessianDiag, PreviousGradient
+from .names import average_name, hessian_name, previous_name, state_name
 
-Scalars = Sequence[Mapping[str, Any]]  # the optimizer's numbers, for each group
-
-
-@dataclass(frozen=True)
-class Group:
-    """Params with one optimizer."""
-
-    optimizer: Optimizer
-    params: tuple[str, ...]
+Numbers = Sequence[Mapping[str, Any]]  # the optimizers' scalars, for each assignment
 
 
 class Rule:
     """The update of every trained param.
 
     Attributes:
-        groups: the optimizers with their params.
+        assignments: the optimizers with their params.
         shapes: of the trained params by name, in the graph's order.
         slots: shape of each state slot, by param and slot.
+        hessians: for each kind of Hessian estimate, the params that need it.
+        previous: the params whose update reads the gradient at the weights of before.
     """
 
-    def __init__(self, groups: Sequence[Group], clip: Clip | None, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        self.groups, self.shapes, self._clip = tuple(groups), dict(shapes), clip
-        self.slots: dict[str, dict[str, tuple[int, ...]]] = {}
-        self._start = {}
-        for group in self.groups:
-            for name in group.params:
-                state = group.optimizer.init(NUMPY, np.zeros(self.shapes[name], np.float32))
-                self._start[name] = {slot: np.array(value, np.float32) for slot, value in state.items()}
-        self.slots = {n: {slot: a.shape for slot, a in self._start[n].items()} for n in self.shapes}
+    def __init__(
+        self, assignments: Sequence[Assignment], shapes: Mapping[str, Shape], clip: Clip | None, ema: float | None
+    ) -> None:
+        self.assignments, self.shapes, self._clip, self._ema = tuple(assignments), dict(shapes), clip, ema
+        start = {
+            name: each.optimizer.init(NUMPY, np.zeros(self.shapes[name], np.float32))
+            for each in self.assignments for name in each.params
+        }
+        self._start = {
+            name: {slot: np.array(value, np.float32) for slot, value in start[name].items()} for name in self.shapes
+        }
+        self.slots = {n: {slot: value.shape for slot, value in slots.items()} for n, slots in self._start.items()}
+        self.hessians: dict[HessianDiag, tuple[str, ...]] = {}
+        self.previous: tuple[str, ...] = ()
+        for each in self.assignments:
+            needed = each.optimizer.requires
+            if isinstance(needed, HessianDiag):
+                self.hessians[needed] = (*self.hessians.get(needed, ()), *each.params)
+            elif isinstance(needed, PreviousGradient):
+                self.previous += each.params
 
-    def initial_state(self, param: str) -> dict[str, np.ndarray]:
-        """The slots of one param before its first update."""
-        return self._start[param]
+    def resident(self, params: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What the update keeps on the device beside the params, by its name there, before the first update."""
+        values = {state_name(n, slot): value for n, slots in self._start.items() for slot, value in slots.items()}
+        if self._ema is not None:
+            values.update({average_name(name): params[name] for name in self.shapes})
+        values.update({previous_name(name): params[name] for name in self.previous})
+        for names in self.hessians.values():
+            values.update({hessian_name(name): np.zeros(self.shapes[name], np.float32) for name in names})
+        return values
 
-    def scalars(self, step: int, lr: float) -> list[dict[str, float]]:
-        """Each group's numbers for update number `step`, from 1."""
-        return [group.optimizer.scalars(step, lr) for group in self.groups]
+    def resident_shapes(self) -> dict[str, Shape]:
+        """The shapes of what `resident` has."""
+        params = {name: np.broadcast_to(np.float32(0), shape) for name, shape in self.shapes.items()}
+        return {name: value.shape for name, value in self.resident(params).items()}
+
+    def due(self, steps: int) -> list[HessianDiag]:
+        """The estimates that the update after `steps` others begins with."""
+        due = {each.optimizer.requires for each in self.assignments if _is_due(each, steps)}
+        return [kind for kind in self.hessians if kind in due]
+
+    def scalars(self, steps: int, lr: float, fresh: Sequence[HessianDiag] = ()) -> list[dict[str, float]]:
+        """Each optimizer's numbers for the update after `steps` others; `fresh` are the estimates made for it."""
+        numbers = []
+        for each in self.assignments:
+            own = each.optimizer.scalars(steps - each.since + 1, lr * each.lr_scale)
+            if isinstance(each.optimizer.requires, HessianDiag):
+                own = {**own, "hessian_fresh": float(each.optimizer.requires in fresh)}
+            numbers.append(own)
+        return numbers
 
     def apply(
-        self, xp: Namespace, gradients: Mapping[str, Array], params: Mapping[str, Array], states: Mapping[str, State],
-        scalars: Scalars, settled: Callable[[str, Any, Array], Array],
-    ) -> tuple[dict[str, Array], dict[str, State]]:
-        """The new params and states. `settled(name, new, old)` makes sure that a value is of the old one's type."""
-        clipped = self._clip.apply(xp, gradients) if self._clip else gradients
+        self, xp: Namespace, gradients: Mapping[str, Array], previous: Mapping[str, Array], numbers: Numbers,
+        read: Callable[[str], Array], settled: Callable[[str, Any, Array], Array],
+    ) -> dict[str, Array]:
+        """All new values by their names on the device.
+
+        `previous` has the gradients at the weights of before, where they are needed; `read(name)` is the present
+        value on the device; `settled(name, new, old)` makes sure that a new value is of the old one's type.
+        """
+        if self._clip is not None:
+            gradients, previous = self._clip.apply(xp, gradients), self._clip.apply(xp, previous)
         values: dict[str, Array] = {}
-        news: dict[str, State] = {}
-        for group, numbers in zip(self.groups, scalars, strict=True):
-            for name in group.params:
-                value, new = group.optimizer.update(xp, clipped[name], dict(states[name]), params[name], **numbers)
-                if new.keys() != states[name].keys():
-                    expected = f"expected the slots {sorted(states[name])}, got {sorted(new)}"
-                    raise ConfigError(f"{type(group.optimizer).__name__} update of {name!r}", expected)
-                values[name] = settled(name, value, params[name])
-                news[name] = {slot: settled(f"{name}/{slot}", new[slot], old) for slot, old in states[name].items()}
-        return values, news
+        for each, scalars in zip(self.assignments, numbers, strict=True):
+            for name in each.params:
+                extras = {}
+                if isinstance(each.optimizer.requires, HessianDiag):
+                    extras["hessian_diag"] = read(hessian_name(name))
+                elif isinstance(each.optimizer.requires, PreviousGradient):
+                    extras["previous_gradient"] = previous[name]
+                param, old = read(name), {slot: read(state_name(name, slot)) for slot in self.slots[name]}
+                value, new = each.optimizer.update(xp, gradients[name], dict(old), param, **extras, **scalars)
+                if new.keys() != old.keys():
+                    problem = f"expected the slots {sorted(old)}, got {sorted(new)}"
+                    raise ConfigError(f"{type(each.optimizer).__name__} update of {name!r}", problem)
+                values[name] = value = settled(name, value, param)
+                for slot in old:
+                    values[state_name(name, slot)] = settled(f"{name}/{slot}", new[slot], old[slot])
+                if self._ema is not None:
+                    average = read(average_name(name))
+                    values[average_name(name)] = self._ema * average + (1 - self._ema) * value
+                if name in self.previous:
+                    values[previous_name(name)] = param
+        return values
+
+
+def _is_due(each: Assignment, steps: int) -> bool:
+    needed = each.optimizer.requires
+    return isinstance(needed, HessianDiag) and (steps - each.since) % needed.every == 0

@@ -1,10 +1,10 @@
-"""The training session: a forward graph, its weights on a device, and an optimizer. It joins the parts."""
+"""The training session: what users call. It checks what they give and joins the parts that do the work."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,19 +15,22 @@ from ..ir.graph import Graph
 from ..ir.symbolic import SymbolicGraph, bound, sample
 from ..lower.mil import lower
 from ..lower.package import write_package
-from ..optim.schedule import Schedule, as_schedule, rate
+from ..optim.schedule import Schedule, as_schedule
+from ..precision import PrecisionPolicy, as_policy
+from . import checkpoint
 from . import feeds as feeding
+from .assignment import Trained
 from .compiled import Programs
 from .config import TrainConfig
 from .device import pick
 from .fit import Callback, History, fit
-from .names import gradient_name, require_unreserved
-from .programs import evaluation_graph, gradient_graph, prediction_graph
+from .names import require_unreserved
+from .programs import Recipe, evaluation_graph, prediction_graph
 from .report import Eligible, StepReport, Unsupported, UpdatePath
-from .rule import Group, Rule
-from .selection import matching
-from .state import OptimizerState, Window, fill_accumulators
-from .updates import Arrays, FusedUpdate, HostUpdate, Numbers, Update
+from .scaling import loss_scale
+from .state import OptimizerState
+from .trainer import Trainer, Window, reported
+from .updates import Arrays
 from .weights import Weights, as_array, initial_values
 
 Batch = Mapping[str, Any]
@@ -41,7 +44,7 @@ class TrainingSession:
             dimension compiles once for each batch size that comes.
         trainable: names or patterns ("*.weight") of the params to train; None for all.
         initial: values of params and buffers by name, over those that the graph gives.
-        config: optimizer, learning rate, clip, seed.
+        config: optimizer, learning rate, clip, loss scale, average, seed.
         device: "numpy", "cpu", "coreml", or None for the best present.
         loss: the output to minimise; by default "loss", or the only one.
 
@@ -68,23 +71,28 @@ class TrainingSession:
         self._weights.set({**initial_values(form, self.config.seed), **(initial or {})})
         for name in self._weights.without_value():
             raise ConfigError(f"param {name!r}", "it has no value", "give one in `initial` or as its `init`")
-        self.trainable = tuple(matching(trainable, form.params))
-        shapes = {name: self._weights.shapes[name] for name in self.trainable}
-        self._rule = Rule([Group(self.config.optimizer, self.trainable)], self.config.clip, shapes)
-        self._state = OptimizerState(self._weights.store, self._rule)
-        self._schedule: Schedule = as_schedule(self.config.lr)
-        self._steps, self._window = 0, Window()
-        self._batches = feeding.BatchCheck(graph)
-        self._prediction_inputs = list(prediction_graph(form, self.loss).inputs)
-        self.last_report: StepReport | None = None
-        self._gradients = self._family(lambda forward: gradient_graph(forward, self.loss, self.trainable))
-        self._evaluations = self._family(lambda forward: evaluation_graph(forward, self.loss))
-        self._predictions = self._family(lambda forward: prediction_graph(forward, self.loss))
-        self._update: Update = HostUpdate(self._weights.store, self._gradients, self._rule)
+        self._trained = Trained(form, self.config)
+        self._policy = PrecisionPolicy.ALWAYS_F32
         self._fused_reason = "with_fused_optimizer() was not called"
+        self._batches = feeding.BatchCheck(graph)
+        self._prediction_inputs = list(prediction_graph(form, self.loss, self._policy).inputs)
+        rule = self._trained.choose(trainable, 0)
+        self._weights.set(self._trained.starts(self._weights))
+        self._trainer = Trainer(
+            self._device, self._weights, Recipe(self.loss, rule, self._policy, scaled=False), self.config.seed,
+            as_schedule(self.config.lr), loss_scale(self.config.loss_scale, half=False),
+        )
+        self._configure()
+        self.last_report: StepReport | None = None
 
-    def _family(self, build: Callable[[Graph], Graph]) -> Programs:
-        return Programs(self._device, self._weights.store, build)
+    def _configure(self, fused: bool | None = None) -> None:
+        """Makes programs anew for the present params, policy and way of updating."""
+        trainer, store, policy = self._trainer, self._weights.store, self._policy
+        recipe = Recipe(self.loss, self._trained.rule, policy, trainer.scale.active)
+        trainer.use(recipe, trainer.fused if fused is None else fused)
+        self._state = OptimizerState(store, recipe.rule)
+        self._evaluations = Programs(self._device, store, lambda f: evaluation_graph(f, self.loss, policy))
+        self._predictions = Programs(self._device, store, lambda f: prediction_graph(f, self.loss, policy))
 
     # Settings
 
@@ -94,21 +102,62 @@ class TrainingSession:
         Where that cannot be done, the host goes on updating, `fused_active` is False and `fused_reason` says why.
         """
         self._require_fresh("with_fused_optimizer()")
-        try:
-            self._update = FusedUpdate(self._device, self._weights.store, self.loss, self._rule)
-            self._fused_reason = ""
-        except Exception as error:  # a user's rule may raise anything when it meets graph tensors
-            self._fused_reason = f"{type(self.config.optimizer).__name__} cannot be part of the program: {error}"
+        self._fused_reason = self._trained.host_only()
+        if not self._fused_reason:
+            try:
+                self._configure(fused=True)
+            except Exception as error:  # a user's rule may raise anything when it meets graph tensors
+                names = ", ".join(sorted({type(each.optimizer).__name__ for each in self._trained.rule.assignments}))
+                self._fused_reason = f"{names} cannot be part of the program: {error}"
         return self
 
+    def with_precision_policy(self, policy: PrecisionPolicy | str) -> TrainingSession:
+        """Computes by a precision policy, before the first step; returns the session.
+
+        Weights, optimizer state and the loss stay f32. With half precision and `loss_scale="auto"`, gradients are
+        scaled, and an update with a non-finite one is skipped whole.
+        """
+        self._require_fresh("with_precision_policy()")
+        self._policy = as_policy(policy)
+        self._trainer.scale = loss_scale(self.config.loss_scale, self._policy.half)
+        self._configure()
+        return self
+
+    def set_trainable(self, patterns: Sequence[str] | str | None) -> None:
+        """Trains other params from here on; raises as the constructor does, and SessionError in an open window.
+
+        Params that stay keep their state; new ones start theirs, and their optimizer counts its updates from
+        now. One that comes back finds its state as it was. The training program is compiled again.
+        """
+        self._require_nothing_pending("set_trainable()")
+        before = self.trainable
+        self._trained.choose(patterns, self.steps)
+        try:
+            joined = {n: v for n, v in self._trained.starts(self._weights).items() if n not in before}
+            if self.fused_active and (reason := self._trained.host_only()):
+                self._fused_reason = reason
+                self._configure(fused=False)
+            else:
+                self._configure()
+            self._weights.set(joined)
+        except Exception:
+            self._trained.choose(list(before), self.steps)
+            self._configure()
+            raise
+
     def _require_fresh(self, call: str) -> None:
-        if self._steps or self._window.count:
-            raise SessionError(call, "expected before the first step", f"{self._steps} updates have been applied")
+        if self.steps or self._trainer.window.count:
+            raise SessionError(call, "expected before the first step", f"{self.steps} updates have been applied")
+
+    @property
+    def trainable(self) -> tuple[str, ...]:
+        """The params that are trained, in the graph's order."""
+        return tuple(self._trained.rule.shapes)
 
     @property
     def fused_active(self) -> bool:
         """Whether the optimizer runs inside the device program."""
-        return self._update.path is UpdatePath.FUSED
+        return self._trainer.fused
 
     @property
     def fused_reason(self) -> str:
@@ -118,7 +167,12 @@ class TrainingSession:
     @property
     def update_path(self) -> UpdatePath:
         """How steps update the weights."""
-        return self._update.path
+        return self._trainer.path
+
+    @property
+    def precision_policy(self) -> PrecisionPolicy:
+        """Where half precision is used."""
+        return self._policy
 
     @property
     def device(self) -> str:
@@ -128,32 +182,37 @@ class TrainingSession:
     @property
     def steps(self) -> int:
         """How many updates have been applied."""
-        return self._steps
+        return self._trainer.counters.steps
+
+    @property
+    def loss_scale(self) -> float:
+        """What gradients are multiplied by on their way through half precision; 1.0 without."""
+        return self._trainer.scale.scale
 
     @property
     def lr(self) -> float:
         """The learning rate of the next update; assigning a number or a function replaces the schedule."""
-        return rate(self._schedule, self._steps)
+        return self._trainer.lr()
 
     @lr.setter
     def lr(self, value: float | Schedule) -> None:
-        self._schedule = as_schedule(value)
+        self._trainer.schedule = as_schedule(value)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The function that gives each update's rate."""
+        return self._trainer.schedule
 
     @property
     def compile_count(self) -> int:
         """How many training programs were compiled: one for each batch size."""
-        return self._update.training_programs().compiled
+        return self._trainer.training_programs()
 
     @property
     def programs(self) -> dict[str, int]:
         """How many programs of each kind were compiled."""
-        families = {
-            "train": self._update.training_programs(), **self._update.other_programs(), "gradient": self._gradients,
-            "evaluate": self._evaluations, "predict": self._predictions,
-        }
-        if families["train"] is self._gradients:
-            del families["train"]
-        return {kind: family.compiled for kind, family in families.items() if family.compiled}
+        predicting = {"evaluate": self._evaluations.compiled, "predict": self._predictions.compiled}
+        return {kind: count for kind, count in (self._trainer.compiled() | predicting).items() if count}
 
     def mlupdatetask_eligibility(self) -> Eligible | Unsupported:
         """Whether Core ML's own MLUpdateTask could train this graph."""
@@ -169,57 +228,49 @@ class TrainingSession:
 
         Raises FeedError or DTypeError for a batch that does not fit, SessionError while micro-batches are pending.
         """
-        self._require_nothing_pending("step()")
-        forward, feeds = self._batches.check(batch)
-        results = self._update.step(forward, feeds, self._numbers())
-        return self._applied(float(results.pop(self.loss)), results)
+        if self._trainer.window.count:
+            self._require_nothing_pending("step()")
+        results, applied = self._trainer.step(*self._batches.check(batch))
+        loss, outputs = reported(results, self.loss)
+        self.last_report = StepReport(loss, self._trainer.path, not applied, outputs)
+        return self.last_report
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""
         if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
             raise ConfigError("accumulate weight", f"expected a finite number above 0, got {weight!r}")
-        forward, feeds = self._batches.check(batch)
-        if not self._window.count:
-            zeros = {name: np.zeros(shape, np.float32) for name, shape in self._rule.shapes.items()}
-            fill_accumulators(self._weights.store, zeros)
-        loss = float(self._update.accumulate(forward, feeds, float(weight))[self.loss])
-        self._window.add(float(weight), loss)
-        return loss
+        return float(self._trainer.accumulate(*self._batches.check(batch), float(weight))[self.loss])
 
     @property
     def pending_accumulation(self) -> int:
         """How many micro-batches wait for `step_accumulated`."""
-        return self._window.count
+        return self._trainer.window.count
 
     def discard_accumulated(self) -> None:
         """Forgets the pending micro-batches."""
-        self._window = Window()
+        self._trainer.window = Window()
 
     def step_accumulated(self) -> int:
         """One update from the weighted mean of the pending gradients; how many micro-batches it was, 0 if none."""
-        window = self._window
-        if window.count:
-            self._update.apply(window.weight, self._numbers())
-            self._window = Window()
-            self._applied(window.loss / window.weight, {})
-        return window.count
+        count = self._trainer.window.count
+        if count:
+            loss, applied = self._trainer.apply_window()
+            self.last_report = StepReport(loss, self._trainer.path, not applied)
+        return count
 
     def gradients(self, batch: Batch) -> tuple[float, Arrays]:
         """The loss and the gradient of each trained param; changes nothing."""
-        forward, feeds = self._batches.check(batch)
-        results = self._gradients.get(forward).run(feeds)
-        return float(results[self.loss]), {name: results[gradient_name(name)] for name in self.trainable}
+        return self._trainer.gradients(*self._batches.check(batch))
 
-    def apply_gradients(self, gradients: Mapping[str, Any]) -> None:
-        """One update from gradients made elsewhere, one for each trained param."""
+    def apply_gradients(self, gradients: Mapping[str, Any]) -> bool:
+        """One update from gradients made elsewhere, one for each trained param; whether it was applied, not skipped."""
         self._require_nothing_pending("apply_gradients()")
-        for name in (*gradients, *self.trainable):
-            if name not in gradients or name not in self._rule.shapes:
-                raise NameNotFoundError(f"gradient {name!r}", f"expected one for each of {', '.join(self.trainable)}")
-        arrays = {n: as_array(gradients[n], shape, f"gradient {n!r}") for n, shape in self._rule.shapes.items()}
-        fill_accumulators(self._weights.store, arrays)
-        self._update.apply(1.0, self._numbers())
-        self._steps += 1
+        shapes = self._trained.rule.shapes
+        for name in (*gradients, *shapes):
+            if name not in gradients or name not in shapes:
+                raise NameNotFoundError(f"gradient {name!r}", f"expected one for each of {', '.join(shapes)}")
+        arrays = {n: as_array(gradients[n], shape, f"gradient {n!r}") for n, shape in shapes.items()}
+        return self._trainer.apply_gradients(arrays)
 
     def evaluate(self, batch: Batch) -> float:
         """The loss of a batch in the graph's inference form; changes nothing."""
@@ -268,6 +319,12 @@ class TrainingSession:
         """Gives slots of one trained param's optimizer state new values, all or none."""
         self._state.set(name, slots)
 
+    def ema_params(self) -> Arrays:
+        """Copies of the running averages of the trained params; ConfigError without `ema` in the config."""
+        if self.config.ema is None:
+            raise ConfigError("ema_params()", "the config has no `ema`", "TrainConfig(ema=0.999)")
+        return self._state.averages()
+
     def export(
         self, path: str | os.PathLike[str], outputs: Sequence[str] | None = None,
         sizes: Mapping[str, int] | None = None,
@@ -280,25 +337,38 @@ class TrainingSession:
         forward = self.graph
         if isinstance(forward, SymbolicGraph):
             forward = forward.bind({**dict.fromkeys(forward.dimensions, 1), **(sizes or {})})
-        graph = prediction_graph(forward, self.loss, outputs)
+        graph = prediction_graph(forward, self.loss, self._policy, outputs)
         kept = {name: self._weights.get(name) for name in (*graph.params, *graph.buffers)}
         write_package(path, lower(graph, baked=kept).model)
 
-    # Inside
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything that the run is as one safetensors file, whole or not at all.
 
-    def _numbers(self) -> Numbers:
-        return self._rule.scalars(self._steps + 1, rate(self._schedule, self._steps))
+        That is: the graph, weights, buffers, optimizer state, averages, pending gradients, counters, schedule, loss
+        scale and settings. The position in the data is not part of it.
+        """
+        checkpoint.save(self, path)
 
-    def _applied(self, loss: float, results: Arrays) -> StepReport:
-        self._steps += 1
-        outputs = {name: value.item() for name, value in results.items()}
-        self.last_report = StepReport(loss, self._update.path, outputs=outputs)
-        return self.last_report
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], graph: Graph | SymbolicGraph | None = None,
+        schedule: float | Schedule | None = None, device: str | None = None,
+    ) -> TrainingSession:
+        """The run that `save` wrote, to go on with bit for bit on the same machine and GEMM kernel.
+
+        `graph` is needed for a graph with a named dimension, and otherwise compared with the saved one.
+        `schedule` is needed where the rate came from a function of the user's.
+
+        Raises:
+            CheckpointError: a file that is not whole, of another version, or of another graph, and the difference.
+            ConfigError: `graph` or `schedule` is needed, or the class of the optimizer is not defined.
+        """
+        return checkpoint.load(cls, path, graph, schedule, device)
 
     def _require_nothing_pending(self, call: str) -> None:
-        if self._window.count:
+        if self._trainer.window.count:
             hint = "call step_accumulated() or discard_accumulated() first"
-            raise SessionError(call, f"{self._window.count} accumulated micro-batches are pending", hint)
+            raise SessionError(call, f"{self._trainer.window.count} accumulated micro-batches are pending", hint)
 
 
 def _checked_loss(form: Graph, loss: str | None) -> str:

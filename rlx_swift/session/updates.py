@@ -7,7 +7,7 @@ On an error nothing has changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,30 +16,37 @@ from ..ir.graph import Graph
 from ..optim.arrays import NUMPY
 from .compiled import Programs
 from .device import Device, Store
-from .names import TOTAL, WEIGHT, accumulator_name, gradient_name, next_name, scalar_name, state_name
-from .programs import accumulate_graph, apply_graph, step_graph
+from .names import FINITE, TOTAL, WEIGHT, accumulator_name, gradient_name, next_name, scalar_name
+from .programs import Recipe, accumulate_graph, apply_graph, step_graph
 from .report import UpdatePath
-from .rule import Rule
+from .rule import Numbers
 
 Arrays = dict[str, np.ndarray]
-Numbers = list[dict[str, float]]  # the optimizers' scalars by group
+Scalars = dict[str, float]
+
+
+class Outcome(NamedTuple):
+    """The outputs of rank 0, and whether the update was applied; if not, nothing has changed."""
+
+    results: Arrays
+    applied: bool
 
 
 class Update(Protocol):
-    """What a session needs of a way to update."""
+    """What a session needs of a way to update. `scale` are the inputs of the loss scale, if there is one."""
 
     path: UpdatePath
 
-    def step(self, forward: Graph, feeds: Arrays, scalars: Numbers) -> Arrays:
-        """One whole update from a batch; the loss and the other outputs of rank 0."""
+    def step(self, forward: Graph, feeds: Arrays, numbers: Numbers, scale: Scalars) -> Outcome:
+        """One whole update from a batch."""
         ...
 
-    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
-        """Adds gradients, times `weight`, to the accumulators; results as of `step`."""
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Arrays:
+        """Adds gradients, times `weight`, to the accumulators; the outputs of rank 0."""
         ...
 
-    def apply(self, total: float, scalars: Numbers) -> None:
-        """One update from the accumulators over `total`."""
+    def apply(self, total: float, numbers: Numbers) -> bool:
+        """One update from the accumulators over `total`; whether it was applied."""
         ...
 
     def training_programs(self) -> Programs:
@@ -56,24 +63,31 @@ class HostUpdate:
 
     path = UpdatePath.GRADIENT
 
-    def __init__(self, store: Store, gradients: Programs, rule: Rule) -> None:
-        self._store, self._gradients, self._rule = store, gradients, rule
+    def __init__(self, store: Store, gradients: Programs, recipe: Recipe) -> None:
+        self._store, self._gradients, self._rule, self._scaled = store, gradients, recipe.rule, recipe.scaled
 
-    def step(self, forward: Graph, feeds: Arrays, scalars: Numbers) -> Arrays:
-        results, gradients, buffers = self._run(forward, feeds)
-        self._commit({**self._updated(gradients, scalars), **buffers})
+    def step(self, forward: Graph, feeds: Arrays, numbers: Numbers, scale: Scalars) -> Outcome:
+        results, gradients, previous, buffers = self._run(forward, feeds, scale)
+        applied = self._finite(gradients, previous)
+        if applied:
+            self._commit({**self._updated(gradients, previous, numbers), **buffers})
+        return Outcome(results, applied)
+
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Arrays:
+        results, gradients, previous, buffers = self._run(forward, feeds, scale)
+        sums = {accumulator_name(name): gradient for name, gradient in gradients.items()}
+        sums.update({accumulator_name(name, True): gradient for name, gradient in previous.items()})
+        self._commit({n: self._store.get(n) + np.float32(weight) * g for n, g in sums.items()} | buffers)
         return results
 
-    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
-        results, gradients, buffers = self._run(forward, feeds)
-        names = {name: accumulator_name(name) for name in gradients}
-        sums = {names[n]: self._store.get(names[n]) + np.float32(weight) * g for n, g in gradients.items()}
-        self._commit({**sums, **buffers})
-        return results
-
-    def apply(self, total: float, scalars: Numbers) -> None:
-        sums = {name: self._store.get(accumulator_name(name)) for name in self._rule.shapes}
-        self._commit(self._updated({name: value / np.float32(total) for name, value in sums.items()}, scalars))
+    def apply(self, total: float, numbers: Numbers) -> bool:
+        divisor = np.float32(total)
+        gradients = {n: self._store.get(accumulator_name(n)) / divisor for n in self._rule.shapes}
+        previous = {n: self._store.get(accumulator_name(n, True)) / divisor for n in self._rule.previous}
+        applied = self._finite(gradients, previous)
+        if applied:
+            self._commit(self._updated(gradients, previous, numbers))
+        return applied
 
     def training_programs(self) -> Programs:
         return self._gradients
@@ -81,25 +95,25 @@ class HostUpdate:
     def other_programs(self) -> dict[str, Programs]:
         return {}
 
-    def _run(self, forward: Graph, feeds: Arrays) -> tuple[Arrays, Arrays, Arrays]:
-        """The outputs of rank 0, the gradients, and the next values of buffers."""
-        results = self._gradients.get(forward).run(feeds)
+    def _run(self, forward: Graph, feeds: Arrays, scale: Scalars) -> tuple[Arrays, Arrays, Arrays, Arrays]:
+        """The outputs of rank 0, the gradients, those at the weights before, and the next values of buffers."""
+        results = self._gradients.get(forward).run(feeds, scale)
         gradients = {name: results.pop(gradient_name(name)) for name in self._rule.shapes}
+        previous = {name: results.pop(gradient_name(name, True)) for name in self._rule.previous}
         buffers = {name: results.pop(next_name(name)) for name in forward.assigns}
-        return results, gradients, buffers
+        return results, gradients, previous, buffers
 
-    def _updated(self, gradients: Arrays, scalars: Numbers) -> Arrays:
-        """The new params and slots by their names on the device."""
-        numbers = [{name: np.float32(value) for name, value in group.items()} for group in scalars]
-        params = {name: self._store.get(name) for name in self._rule.shapes}
-        states = {
-            name: {slot: self._store.get(state_name(name, slot)) for slot in slots}
-            for name, slots in self._rule.slots.items()
-        }
+    def _finite(self, gradients: Arrays, previous: Arrays) -> bool:
+        if not self._scaled:
+            return True
         with np.errstate(all="ignore"):
-            new, news = self._rule.apply(NUMPY, gradients, params, states, numbers, _settled)
-        new.update({state_name(n, slot): value for n, slots in news.items() for slot, value in slots.items()})
-        return new
+            squares = [np.sum(np.square(g), dtype=np.float32) for g in (*gradients.values(), *previous.values())]
+            return bool(np.isfinite(np.sum(squares, dtype=np.float32)))
+
+    def _updated(self, gradients: Arrays, previous: Arrays, numbers: Numbers) -> Arrays:
+        rounded = [{name: np.float32(value) for name, value in group.items()} for group in numbers]
+        with np.errstate(all="ignore"):
+            return self._rule.apply(NUMPY, gradients, previous, rounded, self._store.get, _settled)
 
     def _commit(self, values: Mapping[str, np.ndarray]) -> None:
         for name, value in values.items():
@@ -111,20 +125,22 @@ class FusedUpdate:
 
     path = UpdatePath.FUSED
 
-    def __init__(self, device: Device, store: Store, loss: str, rule: Rule) -> None:
-        self._apply_graph = apply_graph(rule)
-        self._steps = Programs(device, store, lambda forward: step_graph(forward, loss, rule))
-        self._accumulations = Programs(device, store, lambda forward: accumulate_graph(forward, loss, rule))
+    def __init__(self, device: Device, store: Store, recipe: Recipe) -> None:
+        self._apply_graph = apply_graph(recipe)
+        self._steps = Programs(device, store, lambda forward: step_graph(forward, recipe))
+        self._accumulations = Programs(device, store, lambda forward: accumulate_graph(forward, recipe))
         self._applies = Programs(device, store, lambda graph: graph)
 
-    def step(self, forward: Graph, feeds: Arrays, scalars: Numbers) -> Arrays:
-        return self._steps.get(forward).run(feeds, _named(scalars))
+    def step(self, forward: Graph, feeds: Arrays, numbers: Numbers, scale: Scalars) -> Outcome:
+        results = self._steps.get(forward).run(feeds, {**_named(numbers), **scale})
+        return Outcome(results, bool(results.pop(FINITE, True)))
 
-    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
-        return self._accumulations.get(forward).run(feeds, {WEIGHT: weight})
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Arrays:
+        return self._accumulations.get(forward).run(feeds, {WEIGHT: weight, **scale})
 
-    def apply(self, total: float, scalars: Numbers) -> None:
-        self._applies.get(self._apply_graph).run({}, {**_named(scalars), TOTAL: total})
+    def apply(self, total: float, numbers: Numbers) -> bool:
+        results = self._applies.get(self._apply_graph).run({}, {**_named(numbers), TOTAL: total})
+        return bool(results.pop(FINITE, True))
 
     def training_programs(self) -> Programs:
         return self._steps
@@ -133,8 +149,8 @@ class FusedUpdate:
         return {"accumulate": self._accumulations, "apply": self._applies}
 
 
-def _named(scalars: Numbers) -> dict[str, float]:
-    return {scalar_name(i, name): value for i, group in enumerate(scalars) for name, value in group.items()}
+def _named(numbers: Numbers) -> Scalars:
+    return {scalar_name(i, name): value for i, group in enumerate(numbers) for name, value in group.items()}
 
 
 def _settled(name: str, value: Any, old: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""For suites of tests: strategies for graphs and feeds, and comparisons. Needs hypothesis only where it draws.
+"""For suites of tests: strategies, and checks of ops, optimizers and models. Needs hypothesis only where it draws.
 
-    from rlx_swift.testing import assert_close, assert_devices_agree, strategies
+    from rlx_swift.testing import assert_devices_agree, assert_fused_matches_host, assert_optimizer_contract, strategies
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ import importlib
 from typing import Any
 
 from .compare import Tolerance, assert_close, tolerance
+from .contract import assert_optimizer_contract
 from .devices import assert_devices_agree
 from .operands import Sample, sample, sample_operands
+from .updates import assert_fused_matches_host
 
 __all__ = [
-    "Sample", "Tolerance", "assert_close", "assert_devices_agree", "sample", "sample_operands", "strategies",
-    "tolerance",
+    "Sample", "Tolerance", "assert_close", "assert_devices_agree", "assert_fused_matches_host",
+    "assert_optimizer_contract", "sample", "sample_operands", "strategies", "tolerance",
 ]
 
 

@@ -20,6 +20,11 @@ from ..ir.op import Case, Domain, Op, registry
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType
 from .operands import sample_array
+from .training_strategies import clips, configs, optimizers, schedules
+
+__all__ = [
+    "broadcastable", "clips", "configs", "drawable", "feeds", "fitted", "graphs", "optimizers", "schedules", "shapes",
+]
 
 FREE = Domain()
 _MARGIN = 0.02  # a squashed value stays this share of the domain away from its ends

@@ -1,0 +1,27 @@
+"""What an optimizer promises to tests and to the documentation; plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TARGETS = ("quadratic", "rosenbrock", "logistic", "factorisation")
+
+
+@dataclass(frozen=True)
+class Contract:
+    """How close the two ways of running a rule are, and how fast it minimises.
+
+    Attributes:
+        ulps: how far an update inside the device program may be from one on the host, in units in the last
+            place of the largest intermediate value.
+        mixed: the largest relative distance from the f32 run after 8 updates with gradients in half precision.
+        targets: for each standard target of `rlx_swift.testing`, the learning rate and the number of updates
+            within which it is minimised. A target that is left out is not promised.
+    """
+
+    ulps: float = 4.0
+    mixed: float = 0.02
+    targets: Mapping[str, tuple[float, int]] = field(
+        default_factory=lambda: dict.fromkeys(TARGETS, (0.02, 4000))
+    )

@@ -1,0 +1,158 @@
+"""Precision policies: which kinds of op compute in half precision, and the pass that places the casts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from . import ops
+from .dtypes import DType, f16, f32, parse
+from .errors import ConfigError
+from .ir.graph import Graph, Leaf, LeafKind, Node
+from .ir.op import OpKind
+from .ir.rewrite import Copy
+from .ir.symbolic import per_size
+from .ir.tensor import Tensor
+
+# Elementwise ops that overflow or lose their argument in f16 for ordinary values; f32 under the mixed policies.
+WIDE = frozenset({
+    "cosh", "div", "exp", "exp2", "expm1", "log", "log1p", "pow", "reciprocal", "rsqrt", "sinh", "sqrt", "square",
+    "tan",
+})
+_HALF = np.finfo(np.float16)
+
+
+@dataclass(frozen=True)
+class PrecisionPolicy:
+    """The dtype in which each kind of op computes; kinds without one follow their operands.
+
+    Weights, optimizer state, the loss, gradients and all inputs and outputs stay f32 under every policy.
+
+    Attributes:
+        dtypes: f16 or f32 by op kind.
+        wide: elementwise ops that compute in f32 all the same.
+    """
+
+    name: str
+    dtypes: Mapping[OpKind, DType] = field(default_factory=dict)
+    wide: frozenset[str] = frozenset()
+
+    ALWAYS_F32: ClassVar[PrecisionPolicy]
+    ALWAYS_F16: ClassVar[PrecisionPolicy]
+    AUTO_MIXED: ClassVar[PrecisionPolicy]
+    AUTO_MIXED_CONSERVATIVE: ClassVar[PrecisionPolicy]
+
+    def __post_init__(self) -> None:
+        for kind, dtype in self.dtypes.items():
+            if not isinstance(kind, OpKind) or dtype not in (f16, f32):
+                raise ConfigError("precision policy", f"expected f16 or f32 by rlx.OpKind, got {kind!r}: {dtype!r}")
+        if self.dtypes.get(OpKind.BOUNDARY, f32) is not f32:
+            raise ConfigError("precision policy", "the boundary stays f32")
+        object.__setattr__(self, "dtypes", MappingProxyType(dict(self.dtypes)))
+
+    @staticmethod
+    def custom(dtypes: Mapping[OpKind, DType]) -> PrecisionPolicy:
+        """A policy by op kind; kinds left out follow their operands."""
+        return PrecisionPolicy("custom", dtypes)
+
+    @property
+    def half(self) -> bool:
+        """Whether anything computes in f16."""
+        return f16 in self.dtypes.values()
+
+    def dtype(self, node: Node) -> DType | None:
+        """The dtype that a node shall compute in, or None to follow its operands."""
+        return f32 if node.op.name in self.wide else self.dtypes.get(node.op.kind)
+
+
+_ALL = (OpKind.COMPUTE, OpKind.ELEMENTWISE, OpKind.REDUCTION)
+PrecisionPolicy.ALWAYS_F32 = PrecisionPolicy("always_f32")
+PrecisionPolicy.ALWAYS_F16 = PrecisionPolicy("always_f16", dict.fromkeys(_ALL, f16))
+PrecisionPolicy.AUTO_MIXED = PrecisionPolicy(
+    "auto_mixed", {OpKind.COMPUTE: f16, OpKind.ELEMENTWISE: f16, OpKind.REDUCTION: f32}, WIDE
+)
+PrecisionPolicy.AUTO_MIXED_CONSERVATIVE = PrecisionPolicy(
+    "auto_mixed_conservative", {OpKind.COMPUTE: f16, OpKind.ELEMENTWISE: f32, OpKind.REDUCTION: f32}
+)
+_NAMED = {
+    policy.name: policy
+    for policy in (PrecisionPolicy.ALWAYS_F32, PrecisionPolicy.ALWAYS_F16, PrecisionPolicy.AUTO_MIXED,
+                   PrecisionPolicy.AUTO_MIXED_CONSERVATIVE)
+}
+
+
+def as_policy(policy: PrecisionPolicy | str) -> PrecisionPolicy:
+    """A policy, also by its lower-case name; raises ConfigError for any other name."""
+    if isinstance(policy, PrecisionPolicy):
+        return policy
+    if policy not in _NAMED:
+        raise ConfigError("precision policy", f"expected one of {', '.join(_NAMED)}, got {policy!r}")
+    return _NAMED[policy]
+
+
+def to_data(policy: PrecisionPolicy) -> dict[str, Any]:
+    """A policy as data that JSON can hold."""
+    return {
+        "name": policy.name, "dtypes": {kind.value: dtype.name for kind, dtype in policy.dtypes.items()},
+        "wide": sorted(policy.wide),
+    }
+
+
+def from_data(data: Mapping[str, Any]) -> PrecisionPolicy:
+    """The policy that `to_data` described."""
+    dtypes = {OpKind(kind): parse(name) for kind, name in data["dtypes"].items()}
+    return PrecisionPolicy(data["name"], dtypes, frozenset(data["wide"]))
+
+
+@per_size
+def with_precision(graph: Graph, policy: PrecisionPolicy) -> Graph:
+    """The graph with casts, so that its f32 ops compute as the policy says; f16 that is there already stays.
+
+        z = matmul(x, w); loss = sum(z)    ->    z = matmul(cast(x, f16), cast(w, f16)); loss = sum(cast(z, f32))
+
+    Leaves and outputs keep their types. Derivatives of the result go through the same casts backwards.
+    """
+    return place_casts(graph, policy).graph if policy.half else graph
+
+
+def place_casts(graph: Graph, policy: PrecisionPolicy) -> Copy:
+    """`with_precision`, with what stands for each tensor."""
+    casts: dict[tuple[int, DType], Tensor] = {}
+
+    def converted(x: Tensor, dtype: DType) -> Tensor:
+        if x.dtype is dtype or not x.dtype.is_float:
+            return x
+        key = (id(x), dtype)
+        if key not in casts:
+            casts[key] = _constant(x, dtype) or ops.cast(x, dtype)
+        return casts[key]
+
+    def rule(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        if not operands:
+            return None
+        if node.op.name == "cast":
+            return (ops.cast(operands[0], node.outputs[0].dtype),)
+        floats = [x.dtype for x in operands if x.dtype.is_float]
+        given = [x.dtype for x in node.inputs if x.dtype.is_float]
+        wanted = f16 if f16 in given else policy.dtype(node) or (f32 if f32 in floats else f16)
+        return operands[0].graph.apply(node.op, tuple([converted(x, wanted) for x in operands]), node.attrs)
+
+    copy = Copy(graph, rule)
+    for table, given in ((copy.graph.outputs, graph.outputs), (copy.graph.assigns, graph.assigns)):
+        table.update({name: converted(table[name], old.dtype) for name, old in given.items()})
+    return copy
+
+
+def _constant(x: Tensor, dtype: DType) -> Tensor | None:
+    """A constant in another dtype. Finite values stay finite, so that a mask of -1e9 does not become infinite."""
+    leaf = x.producer
+    if not isinstance(leaf, Leaf) or leaf.kind is not LeafKind.CONSTANT:
+        return None
+    value = leaf.value
+    if dtype is f16:
+        value = np.where(np.isfinite(value), np.clip(value, _HALF.min, _HALF.max), value)
+    return x.graph.constant(value.astype(dtype.numpy), dtype)

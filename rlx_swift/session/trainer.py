@@ -1,0 +1,208 @@
+"""One run's engine: the programs, the way of updating, and the counters. Batches arrive checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import Graph
+from ..optim.requirement import HessianDiag
+from ..optim.schedule import Schedule, rate
+from .compiled import Programs
+from .curvature import hessian_graph, noise
+from .device import Device
+from .names import FINITE, LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
+from .programs import Recipe, gradient_graph
+from .report import UpdatePath
+from .scaling import LossScale
+from .updates import Arrays, FusedUpdate, HostUpdate, Outcome, Scalars, Update
+from .weights import Weights
+
+
+@dataclass
+class Counters:
+    """Attributes:
+    steps: updates applied.
+    micro_batches: batches whose gradients went into updates or wait for one; keys the random numbers.
+    skips: updates skipped in a row.
+    """
+
+    steps: int = 0
+    micro_batches: int = 0
+    skips: int = 0
+
+
+@dataclass
+class Window:
+    """The micro-batches that wait for one update; their gradients are in the accumulators on the device.
+
+    Attributes:
+        start: `Counters.micro_batches` before the first.
+        buffers: values from before the first, to go back to when the window is skipped.
+        fresh: the Hessian estimates made on the first.
+    """
+
+    count: int = 0
+    weight: float = 0.0
+    loss: float = 0.0
+    start: int = 0
+    buffers: Arrays = field(default_factory=dict)
+    fresh: list[HessianDiag] = field(default_factory=list)
+
+
+class Trainer:
+    """Updates the weights on a device by a recipe.
+
+    Attributes:
+        resident: the names of what was put on the device beside the weights, also for params no longer trained.
+        counters, window, scale, schedule: with the values on the device, everything that a run is.
+        fused: whether the update is part of the device program.
+    """
+
+    def __init__(
+        self, device: Device, weights: Weights, recipe: Recipe, seed: int, schedule: Schedule, scale: LossScale
+    ) -> None:
+        self._device, self._weights, self._seed = device, weights, seed
+        self.counters, self.window, self.scale, self.schedule = Counters(), Window(), scale, schedule
+        self.resident: set[str] = set()
+        self._retired: Counter[str] = Counter()
+        self.fused = False
+        self._families: dict[str, Programs] = {}
+        self.use(recipe, fused=False)
+
+    def use(self, recipe: Recipe, fused: bool) -> None:
+        """Goes on with another recipe or way of updating; values on the device stay, new ones start."""
+        update: Update | None = FusedUpdate(self._device, self._weights.store, recipe) if fused else None
+        self._retired += Counter(self.compiled())
+        self.recipe, self.fused = recipe, fused
+        self._gradients = self._family(lambda forward: gradient_graph(forward, recipe))
+        self._update: Update = update or HostUpdate(self._weights.store, self._gradients, recipe)
+        self._hessians = {
+            kind: self._family(partial(hessian_graph, loss=recipe.loss, params=params, kind=kind))
+            for kind, params in recipe.rule.hessians.items()
+        }
+        self._families = {
+            "train": self._update.training_programs(), **self._update.other_programs(),
+            "gradient": self._gradients, **{f"hessian_{kind.estimator}": f for kind, f in self._hessians.items()},
+        }
+        if not fused:
+            del self._families["train"]
+        store = self._weights.store
+        params = {name: store.get(name) for name in recipe.rule.shapes}
+        for name, value in recipe.rule.resident(params).items():
+            if name not in store:
+                store.put(name, value)
+            self.resident.add(name)
+
+    def _family(self, build: Callable[[Graph], Graph]) -> Programs:
+        return Programs(self._device, self._weights.store, build)
+
+    @property
+    def path(self) -> UpdatePath:
+        return self._update.path
+
+    def compiled(self) -> dict[str, int]:
+        """How many programs of each kind were compiled."""
+        counts = self._retired + Counter({kind: family.compiled for kind, family in self._families.items()})
+        return dict(counts)
+
+    def training_programs(self) -> int:
+        """How many programs were compiled that a step runs."""
+        return self.compiled().get("train" if self.fused else "gradient", 0)
+
+    def lr(self) -> float:
+        """The rate of the next update; raises ConfigError when the schedule gives none."""
+        return rate(self.schedule, self.counters.steps)
+
+    def step(self, forward: Graph, feeds: Arrays) -> Outcome:
+        """One update from a batch."""
+        lr = self.lr()
+        fresh = self._estimate(forward, feeds)
+        numbers = self.recipe.rule.scalars(self.counters.steps, lr, fresh)
+        outcome = self._update.step(forward, feeds, numbers, self._scalars())
+        self._count(outcome.applied, micro_batches=1)
+        return outcome
+
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
+        """Adds one micro-batch to the window; the outputs of rank 0."""
+        window = self.window
+        if not window.count:
+            window = self._opened(forward, feeds)
+        results = self._update.accumulate(forward, feeds, weight, self._scalars())
+        window.count += 1
+        window.weight += weight
+        window.loss += weight * float(results[self.recipe.loss])
+        self.window = window
+        self.counters.micro_batches += 1
+        return results
+
+    def _opened(self, forward: Graph, feeds: Arrays) -> Window:
+        fresh, store = self._estimate(forward, feeds), self._weights.store
+        buffers = {name: store.get(name) for name in forward.assigns} if self.recipe.scaled else {}
+        self._fill({n: np.zeros(shape, np.float32) for n, shape in self.recipe.rule.shapes.items()})
+        return Window(start=self.counters.micro_batches, buffers=buffers, fresh=fresh)
+
+    def apply_window(self) -> tuple[float, bool]:
+        """One update from the window; its mean loss, and whether it was applied."""
+        window = self.window
+        numbers = self.recipe.rule.scalars(self.counters.steps, self.lr(), window.fresh)
+        applied = self._update.apply(window.weight, numbers)
+        self.window = Window()
+        if not applied:
+            self.counters.micro_batches = window.start
+            for name, value in window.buffers.items():
+                self._weights.store.put(name, value)
+        self._count(applied)
+        return window.loss / window.weight, applied
+
+    def apply_gradients(self, gradients: Mapping[str, np.ndarray]) -> bool:
+        """One update from gradients made elsewhere."""
+        numbers = self.recipe.rule.scalars(self.counters.steps, self.lr())
+        self._fill(gradients)
+        applied = self._update.apply(1.0, numbers)
+        self._count(applied)
+        return applied
+
+    def gradients(self, forward: Graph, feeds: Arrays) -> tuple[float, Arrays]:
+        """The loss and the gradients, without scale; changes nothing."""
+        results = self._gradients.get(forward).run(feeds, self._scalars())
+        return float(results[self.recipe.loss]), {n: results[gradient_name(n)] for n in self.recipe.rule.shapes}
+
+    def _scalars(self) -> Scalars:
+        if not self.recipe.scaled:
+            return {}
+        return {LOSS_SCALE: self.scale.scale, UNSCALE: 1 / self.scale.scale}
+
+    def _estimate(self, forward: Graph, feeds: Arrays) -> list[HessianDiag]:
+        """Makes the Hessian estimates that the next update begins with; they go to the device."""
+        due = self.recipe.rule.due(self.counters.steps)
+        for kind in due:
+            executable = self._hessians[kind].get(forward)
+            random = noise(executable.inputs, kind, self._seed, self.counters.micro_batches)
+            executable.run({**feeds, **random})
+        return due
+
+    def _fill(self, gradients: Mapping[str, np.ndarray]) -> None:
+        """Sets the accumulators, and those of the gradients at the weights of before to the same."""
+        for name, gradient in gradients.items():
+            self._weights.store.put(accumulator_name(name), gradient)
+            if name in self.recipe.rule.previous:
+                self._weights.store.put(accumulator_name(name, True), gradient)
+
+    def _count(self, applied: bool, micro_batches: int = 0) -> None:
+        if applied:
+            self.counters.steps += 1
+            self.counters.micro_batches += micro_batches
+        self.counters.skips = 0 if applied else self.counters.skips + 1
+        self.scale.observe(applied)
+
+
+def reported(results: Mapping[str, Any], loss: str) -> tuple[float, dict[str, float]]:
+    """The loss, and the other outputs of rank 0 as plain numbers."""
+    rest = {name: value.item() for name, value in results.items() if name not in (loss, FINITE)}
+    return float(results[loss]), rest

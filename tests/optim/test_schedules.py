@@ -1,0 +1,110 @@
+"""Schedules: values, limits, and how a session follows them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import rlx_swift as rlx
+from rlx_swift.optim import schedules
+from rlx_swift.optim.schedule import from_data, to_data
+from tests.training_cases import LINREG_BATCH, UPDATES, linreg_session
+
+
+def values(schedule, count):
+    return [schedule(n) for n in range(count)]
+
+
+def test_step_and_exponential():
+    assert values(schedules.Step(1.0, every=2, factor=0.5), 6) == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+    np.testing.assert_allclose(values(schedules.Exponential(2.0, 0.9), 3), [2.0, 1.8, 1.62])
+
+
+def test_cosine_rises_and_falls():
+    schedule = schedules.Cosine(1.0, total=14, warmup=4, final=0.1)
+    assert values(schedule, 4) == [0.25, 0.5, 0.75, 1.0]
+    assert schedule(4) == 1.0
+    assert schedule(9) == pytest.approx(0.55)
+    assert schedule(14) == schedule(10**9) == pytest.approx(0.1)
+    assert all(a >= b for a, b in zip(values(schedule, 20)[3:], values(schedule, 20)[4:], strict=False))
+    assert schedules.Cosine(1.0, total=10)(5) == pytest.approx(0.5)
+
+
+def test_one_cycle_as_in_pytorch():
+    """OneCycleLR(max_lr=1, total_steps=10): 0.04 at first, 1 after 2 steps, 4e-6 at last."""
+    schedule = schedules.OneCycle(1.0, total=10)
+    assert schedule(0) == pytest.approx(0.04)
+    assert schedule(1) == pytest.approx(0.52)
+    assert schedule(2) == pytest.approx(1.0)
+    assert schedule(9) == schedule(100) == pytest.approx(4e-6)
+    middle = 4e-6 + (1 - 4e-6) * (1 + math.cos(math.pi * 3 / 7)) / 2
+    assert schedule(5) == pytest.approx(middle)
+
+
+def test_plateau_waits_and_lowers():
+    schedule = schedules.Plateau(1.0, factor=0.5, patience=1, lowest=0.3)
+    rates = []
+    for loss in (5.0, 4.0, 4.0, 4.1, 3.0, float("nan"), 3.0, 3.0, 3.0, 3.0):
+        schedule.observe(loss)
+        rates.append(schedule(0))
+    assert rates == [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: schedules.Step(1.0, every=0), lambda: schedules.Step(1.0, 2, factor=1.5),
+    lambda: schedules.Cosine(-1.0, 10), lambda: schedules.Cosine(1.0, total=5, warmup=5),
+    lambda: schedules.Cosine(1.0, total=2.5), lambda: schedules.Cosine(1.0, True),
+    lambda: schedules.OneCycle(1.0, total=1), lambda: schedules.Exponential(1.0, 0.0),
+    lambda: schedules.Plateau(np.nan), lambda: schedules.Plateau(1.0, patience=-1), lambda: schedules.Constant("1"),
+])
+def test_settings_are_checked(make):
+    with pytest.raises(rlx.errors.ConfigError, match="expected"):
+        make()
+
+
+@pytest.mark.parametrize("fused", UPDATES)
+def test_a_session_asks_for_each_applied_update(fused):
+    """The first update has schedule(0), a rejected batch asks for nothing, and no change compiles."""
+    ts = linreg_session("numpy", fused, lr=schedules.Step(0.1, every=2, factor=0.5))
+    rates = []
+    for _ in range(5):
+        before, gradient = ts.param("W"), ts.gradients(LINREG_BATCH)[1]["W"]
+        rates.append(ts.lr)
+        with pytest.raises(rlx.errors.FeedError):
+            ts.step({})
+        ts.step(LINREG_BATCH)
+        np.testing.assert_allclose(ts.param("W"), before - rates[-1] * gradient, rtol=1e-5, atol=1e-7)
+    assert rates == [0.1, 0.1, 0.05, 0.05, 0.025]
+    assert ts.compile_count == 1
+
+
+def test_fit_shows_plateau_the_validation_loss():
+    config = schedules.Plateau(0.1, factor=0.5, patience=0)
+    ts = linreg_session(lr=config)
+    far = {"x": LINREG_BATCH["x"], "target": LINREG_BATCH["target"] + 100}
+    history = ts.fit([LINREG_BATCH], epochs=6, validation=far, progress=False)
+    losses = [log["val_loss"] for log in history.epochs]
+    assert losses == sorted(losses)
+    assert ts.lr == 0.1 * 0.5**5
+    assert config.lr == 0.1  # a session works on a copy
+    ts.fit([LINREG_BATCH], epochs=2, progress=False)
+
+
+@pytest.mark.parametrize("schedule", [
+    schedules.Constant(0.1), schedules.Step(0.1, 3), schedules.Exponential(0.1, 0.9), schedules.Cosine(0.1, 10, 2),
+    schedules.OneCycle(0.1, 10), schedules.Plateau(0.1, best=2.0, waited=3),
+])
+def test_named_ones_are_data(schedule):
+    assert from_data(to_data(schedule)) == schedule
+
+
+def test_a_function_must_be_given_again():
+    assert to_data(warm) == {"callable": "warm"}
+    with pytest.raises(rlx.errors.ConfigError, match=r"schedule 'warm'.*schedule="):
+        from_data(to_data(warm))
+
+
+def warm(n):
+    return 0.1

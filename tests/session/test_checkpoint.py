@@ -1,0 +1,274 @@
+"""Checkpoints: a run goes on bit for bit, whole files only, foreign graphs refused with the difference named."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import rlx_swift as rlx
+from rlx_swift.errors import CheckpointError, ConfigError
+from rlx_swift.session import safetensors
+from rlx_swift.session.snapshot import capture
+from tests.training_cases import DEVICES, LINREG_BATCH, UPDATES, linreg, linreg_session, mlp, mlp_data
+
+CONFIGS = {
+    "adam": {"optimizer": rlx.Adam(), "lr": 0.01},
+    "groups": {
+        "optimizer": rlx.ParamGroups(
+            [rlx.Group(lambda p: p.ndim == 1, rlx.SGD(momentum=0.9)), rlx.Group("*", rlx.Muon())]
+        ),
+        "lr": rlx.optim.schedules.Cosine(0.1, 50, 5), "clip": rlx.optim.clip_by_global_norm(1.0), "ema": 0.9,
+    },
+    "curvature": {"optimizer": rlx.SophiaH(every=2), "lr": 0.01, "seed": 7},
+    "mars": {"optimizer": rlx.MARS(exact=True), "lr": 0.01},
+    "scaled": {"optimizer": rlx.Adafactor(), "loss_scale": "dynamic"},
+    "soap": {"optimizer": rlx.SOAP(every=2), "lr": rlx.optim.schedules.Plateau(0.01)},
+}
+
+
+def same(a: rlx.TrainingSession, b: rlx.TrainingSession) -> None:
+    """Every value on the device and every counter."""
+    (arrays, data), (others, more) = capture(a), capture(b)
+    assert data == more
+    assert {n: v.tobytes() for n, v in arrays.items()} == {n: v.tobytes() for n, v in others.items()}
+    assert a.lr == b.lr
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fused", UPDATES)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_resumed_run_is_the_same_run(name, fused, device, tmp_path):
+    """Saved after a few steps, in the middle of a window, and after it."""
+    ts = rlx.TrainingSession(mlp("B"), device=device, config=rlx.TrainConfig(**CONFIGS[name]))
+    ts = ts.with_fused_optimizer() if fused else ts
+    for n in range(3):
+        ts.step(mlp_data(12, n))
+    ts.accumulate(mlp_data(12, 3), weight=2.0)
+    ts.save(tmp_path / "run.ckpt")
+    other = rlx.TrainingSession.load(tmp_path / "run.ckpt", graph=mlp("B"), device=device)
+    same(ts, other)
+    assert (other.fused_active, other.trainable, other.steps) == (ts.fused_active, ts.trainable, 3)
+    for run in (ts, other):
+        run.accumulate(mlp_data(5, 4))
+        run.step_accumulated()
+        run.step(mlp_data(12, 5))
+    same(ts, other)
+    other.save(tmp_path / "again.ckpt")
+    ts.save(tmp_path / "run.ckpt")
+    assert (tmp_path / "again.ckpt").read_bytes() == (tmp_path / "run.ckpt").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["again.ckpt", "run.ckpt"]
+
+
+def test_the_format(tmp_path):
+    """Keys, metadata and bytes as any reader of safetensors sees them."""
+    ts = linreg_session("numpy", optimizer=rlx.Adam(), ema=0.5, lr=0.1)
+    ts.step(LINREG_BATCH)
+    ts.accumulate(LINREG_BATCH)
+    ts.save(tmp_path / "run.ckpt")
+    raw = (tmp_path / "run.ckpt").read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    assert set(header) == {"__metadata__", "param/W", "state/W/m", "state/W/v", "accum/W", "ema/W"}
+    entry = header["param/W"]
+    start, end = (8 + length + offset for offset in entry["data_offsets"])
+    assert entry["dtype"] == "F32" and entry["shape"] == [3, 1]
+    np.testing.assert_array_equal(np.frombuffer(raw[start:end], "<f4").reshape(3, 1), ts.param("W"))
+    data = json.loads(header["__metadata__"]["rlx"])
+    assert data["format"] == 1 and data["counters"]["steps"] == 1
+    assert data["schedule"] == {"name": "Constant", "lr": 0.1}
+    reader = pytest.importorskip("safetensors.numpy")
+    np.testing.assert_array_equal(reader.load(raw)["state/W/m"], ts.state("W")["m"])
+
+
+def test_files_of_other_writers_are_read(tmp_path):
+    writer = pytest.importorskip("safetensors.numpy")
+    arrays = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(3, np.int64), "c": np.zeros((0, 2), bool)
+    }
+    writer.save_file(arrays, tmp_path / "x", metadata={"k": "v"})
+    read, metadata = safetensors.read(tmp_path / "x")
+    assert metadata == {"k": "v"}
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(read[name], array)
+        assert read[name].dtype == array.dtype
+    safetensors.write(tmp_path / "y", arrays, {"k": "v"})
+    loaded = writer.load_file(tmp_path / "y")
+    assert {name: a.tolist() for name, a in loaded.items()} == {name: a.tolist() for name, a in arrays.items()}
+
+
+def changed_graphs():
+    def build(name, change):
+        g = rlx.Graph()
+        x = g.input("x", (8, 3))
+        w = g.param("W" if change != "renamed" else "V", (3, 1) if change != "shape" else (3, 2))
+        t = g.input("target", (8, 1))
+        z = x @ w if change != "op" else rlx.ops.relu(x @ w)
+        out = {"loss": ((z - t) ** 2).sum(), "prediction": z}
+        if change == "extra":
+            out["loss"] = out["loss"] + g.param("b", (), init=0.0)
+        if change == "output":
+            del out["prediction"]
+        if change == "constant":
+            out["loss"] = ((z - t) ** 3).sum()
+        g.set_outputs(out)
+        return g
+
+    return {change: build("linreg", change) for change in ("renamed", "shape", "op", "extra", "output", "constant")}
+
+
+@pytest.mark.parametrize(("change", "text"), [
+    ("renamed", "param 'W' is missing"), ("shape", r"param 'W' was f32\[3, 1\] and is f32\[3, 2\]"),
+    ("op", "relu"), ("extra", "param 'b' is new"), ("output", "output 'prediction' is missing"), ("constant", "3.0"),
+])
+def test_a_foreign_graph_is_refused(change, text, tmp_path):
+    linreg_session("numpy").save(tmp_path / "run.ckpt")
+    assert rlx.TrainingSession.load(tmp_path / "run.ckpt", graph=linreg(), device="numpy").steps == 0
+    with pytest.raises(CheckpointError, match=f"it is of another graph: .*{text}"):
+        rlx.TrainingSession.load(tmp_path / "run.ckpt", graph=changed_graphs()[change], device="numpy")
+
+
+def test_what_a_file_cannot_hold_must_be_given(tmp_path):
+    path = tmp_path / "run.ckpt"
+    rlx.TrainingSession(mlp("B"), device="numpy").save(path)
+    with pytest.raises(ConfigError, match=r"named dimension.*give graph="):
+        rlx.TrainingSession.load(path, device="numpy")
+    linreg_session("numpy", lr=lambda n: 0.1).save(path)
+    with pytest.raises(ConfigError, match="give schedule="):
+        rlx.TrainingSession.load(path, device="numpy")
+    assert rlx.TrainingSession.load(path, schedule=lambda n: 0.2, device="numpy").lr == 0.2
+
+
+class Own(rlx.SGD):
+    """An optimizer of a user."""
+
+
+def test_an_optimizer_of_the_users_own(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    ts = linreg_session("numpy", optimizer=Own(momentum=0.5), lr=0.1)
+    ts.step(LINREG_BATCH)
+    ts.save(path)
+    other = rlx.TrainingSession.load(path, device="numpy")
+    assert other.config.optimizer == Own(momentum=0.5)
+    same(ts, other)
+    from rlx_swift.optim import base
+
+    monkeypatch.setattr(base, "_REGISTRY", {k: v for k, v in base._REGISTRY.items() if v is not Own})
+    with pytest.raises(ConfigError, match=r"Own.*it is not defined"):
+        rlx.TrainingSession.load(path, device="numpy")
+
+
+def test_a_param_that_was_frozen_comes_back_after_a_resume(tmp_path):
+    def run(resume):
+        ts = rlx.TrainingSession(mlp(16), device="numpy", config=rlx.TrainConfig(optimizer=rlx.Adam(), lr=0.01))
+        ts.step(mlp_data(16))
+        ts.set_trainable(["w1", "b1"])
+        ts.step(mlp_data(16, 1))
+        if resume:
+            ts.save(tmp_path / "run.ckpt")
+            ts = rlx.TrainingSession.load(tmp_path / "run.ckpt", device="numpy")
+        ts.set_trainable(None)
+        ts.step(mlp_data(16, 2))
+        return ts
+
+    same(run(False), run(True))
+
+
+def test_damaged_files(tmp_path):
+    """Cut at every place and changed in every byte of the header: an error of ours or the same run."""
+    path = tmp_path / "run.ckpt"
+    ts = linreg_session("numpy", optimizer=rlx.SGD(momentum=0.9))
+    ts.save(path)
+    whole = path.read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    rng = np.random.default_rng(0)
+    for size in {0, 1, 7, 8, 9, header - 1, header, len(whole) - 1, *rng.integers(0, len(whole), 40).tolist()}:
+        path.write_bytes(whole[:size])
+        with pytest.raises(CheckpointError):
+            rlx.TrainingSession.load(path, device="numpy")
+    for at in rng.integers(0, header, 150).tolist():
+        damaged = bytearray(whole)
+        damaged[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        with contextlib.suppress(rlx.RlxError):
+            rlx.TrainingSession.load(path, device="numpy")
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(CheckpointError, match="do not fill"):
+        rlx.TrainingSession.load(path, device="numpy")
+
+
+def header_of(entries):
+    text = json.dumps(entries).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+@pytest.mark.parametrize("content", [
+    header_of([]), header_of({"a": 3}), header_of({"a": {"dtype": "F9", "shape": [], "data_offsets": [0, 4]}}),
+    header_of({"a": {"dtype": "F32", "shape": [10**30], "data_offsets": [0, 4]}}),
+    header_of({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}) + b"\0" * 4,
+    header_of({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}) + b"\0" * 4,
+    header_of({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}) + b"\0" * 4,
+    header_of({"__metadata__": {"rlx": 3}}), header_of({"__metadata__": {"rlx": "{"}}), header_of({}),
+    header_of({"__metadata__": {"rlx": '{"format": 2}'}}), header_of({"__metadata__": {"rlx": '{"format": 1}'}}),
+    header_of({"__metadata__": {"rlx": "[1]"}}), b"\xff" * 8, b"[" * 100_000,
+    (99_999).to_bytes(8, "little") + b"[" * 99_999,
+], ids=range(16))
+def test_what_is_no_checkpoint(content, tmp_path):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(CheckpointError):
+        rlx.TrainingSession.load(tmp_path / "x")
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    ts = linreg_session("numpy", lr=0.1)
+    ts.save(path)
+    old = path.read_bytes()
+    ts.step(LINREG_BATCH)
+
+    def full(handle):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        ts.save(path)
+    assert path.read_bytes() == old and os.listdir(tmp_path) == ["run.ckpt"]
+    with pytest.raises(FileNotFoundError):
+        ts.save(tmp_path / "nowhere" / "run.ckpt")
+    ts.step(LINREG_BATCH)
+
+
+def test_killed_at_any_point_of_a_save(tmp_path):
+    """A process that saves all the time is killed; whatever it left is a whole checkpoint that goes on exactly."""
+    path = tmp_path / "run.ckpt"
+    body = f"""
+        import numpy as np
+        import rlx_swift as rlx
+        g = rlx.Graph()
+        x, w = g.input("x", (4,)), g.param("W", (200, 500), init=0.1)
+        g.set_outputs({{"loss": (w * x.sum()).sum()}})
+        ts = rlx.TrainingSession(g, device="numpy", config=rlx.TrainConfig(lr=0.1, optimizer=rlx.Adam()))
+        while True:
+            ts.step({{"x": np.ones(4)}})
+            ts.save({str(path)!r})
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        path.unlink(missing_ok=True)
+        with subprocess.Popen([sys.executable, "-c", textwrap.dedent(body)], env=environment) as child:
+            while not path.exists():
+                time.sleep(0.005)
+            time.sleep(float(rng.uniform(0, 0.05)))
+            child.send_signal(signal.SIGKILL)
+        ts = rlx.TrainingSession.load(path, device="numpy")
+        assert ts.steps >= 1
+        np.testing.assert_allclose(ts.param("W"), 0.1 - 0.1 * ts.steps, atol=2e-4)
