@@ -97,7 +97,9 @@ struct ProgramBuilder {
     var operations: [MILFormat.Operation] = []
     var opset = 7
 
-    mutating func input(_ name: String, _ tensor: Tensor) { inputs.append(NamedType(name: name, type: tensor.valueType)) }
+    mutating func input(_ name: String, _ tensor: Tensor) {
+        inputs.append(NamedType(name: name, type: tensor.valueType))
+    }
 
     mutating func const(_ name: String, _ value: Value) {
         operations.append(

@@ -5,7 +5,7 @@ import Testing
 private struct Conv: CustomStringConvertible {
     var batch = 1
     var groups = 1
-    var channels = (1, 1) // of one group: in, out
+    var channels = (1, 1)  // of one group: in, out
     var size = (1, 1)
     var kernel = (1, 1)
     var stride = (1, 1)
@@ -21,7 +21,8 @@ private struct Conv: CustomStringConvertible {
     }
 
     var isValid: Bool {
-        size.0 + before.0 + after.0 > (kernel.0 - 1) * dilation.0 && size.1 + before.1 + after.1 > (kernel.1 - 1) * dilation.1
+        size.0 + before.0 + after.0 > (kernel.0 - 1) * dilation.0
+            && size.1 + before.1 + after.1 > (kernel.1 - 1) * dilation.1
     }
 
     var description: String {
@@ -38,29 +39,43 @@ private struct Conv: CustomStringConvertible {
     var shape: rlxk_conv_shape {
         func pair(_ x: (Int, Int)) -> (Int64, Int64) { (Int64(x.0), Int64(x.1)) }
         return rlxk_conv_shape(
-            batch: Int64(batch), groups: Int64(groups), in_channels: Int64(groups * channels.0), in_height: Int64(size.0),
+            batch: Int64(batch), groups: Int64(groups), in_channels: Int64(groups * channels.0),
+            in_height: Int64(size.0),
             in_width: Int64(size.1), out_channels: Int64(groups * channels.1), out_height: Int64(out.0),
-            out_width: Int64(out.1), kernel_height: Int64(kernel.0), kernel_width: Int64(kernel.1), stride: pair(stride),
+            out_width: Int64(out.1), kernel_height: Int64(kernel.0), kernel_width: Int64(kernel.1),
+            stride: pair(stride),
             dilation: pair(dilation), pad: pair(before))
     }
 
     /// All (x, w, y) indices that one multiplication joins.
     func forEachTerm(_ body: (_ x: Int, _ w: Int, _ y: Int) -> Void) {
         let (height, width) = out
-        for n in 0..<batch { for g in 0..<groups { for o in 0..<channels.1 { for c in 0..<channels.0 {
-            let plane = (n * groups * channels.0 + g * channels.0 + c) * size.0
-            let tap = ((g * channels.1 + o) * channels.0 + c) * kernel.0
-            let result = (n * groups * channels.1 + g * channels.1 + o) * height
-            for i in 0..<height { for p in 0..<kernel.0 {
-                let row = i * stride.0 + p * dilation.0 - before.0
-                guard row >= 0 && row < size.0 else { continue }
-                for j in 0..<width { for q in 0..<kernel.1 {
-                    let column = j * stride.1 + q * dilation.1 - before.1
-                    guard column >= 0 && column < size.1 else { continue }
-                    body((plane + row) * size.1 + column, (tap + p) * kernel.1 + q, (result + i) * width + j)
-                } }
-            } }
-        } } } }
+        for n in 0..<batch {
+            for g in 0..<groups {
+                for o in 0..<channels.1 {
+                    for c in 0..<channels.0 {
+                        let plane = (n * groups * channels.0 + g * channels.0 + c) * size.0
+                        let tap = ((g * channels.1 + o) * channels.0 + c) * kernel.0
+                        let result = (n * groups * channels.1 + g * channels.1 + o) * height
+                        for i in 0..<height {
+                            for p in 0..<kernel.0 {
+                                let row = i * stride.0 + p * dilation.0 - before.0
+                                guard row >= 0 && row < size.0 else { continue }
+                                for j in 0..<width {
+                                    for q in 0..<kernel.1 {
+                                        let column = j * stride.1 + q * dilation.1 - before.1
+                                        guard column >= 0 && column < size.1 else { continue }
+                                        body(
+                                            (plane + row) * size.1 + column, (tap + p) * kernel.1 + q,
+                                            (result + i) * width + j)
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -164,7 +179,8 @@ private struct Inputs {
     }
 
     private func execute(
-        _ kernels: Kernels, _ forward: UnsafePointer<rlxk_conv_forward>, _ input: UnsafePointer<rlxk_conv_input_gradient>,
+        _ kernels: Kernels, _ forward: UnsafePointer<rlxk_conv_forward>,
+        _ input: UnsafePointer<rlxk_conv_input_gradient>,
         _ weight: UnsafePointer<rlxk_conv_weight_gradient>, workers: Int32
     ) {
         let list = [
@@ -186,20 +202,32 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
         let wrong = all.indices.first { !(abs(Double(all[$0]) - values[$0]) <= 0x1p-18 * (sizes[$0] + 1)) }
         #expect(wrong == nil, "\(kernels.isa) \(conv)")
         for workers in [2, 3, 4] as [Int32] {
-            #expect(inputs.run(kernels, relu: relu, workers: workers).bits == result.bits, "\(kernels.isa) \(conv), \(workers) workers")
+            #expect(
+                inputs.run(kernels, relu: relu, workers: workers).bits == result.bits,
+                "\(kernels.isa) \(conv), \(workers) workers")
         }
     }
 }
 
 @Suite struct ConvTests {
     @Test func usualLayers() {
-        check(Conv(batch: 2, channels: (1, 16), size: (12, 12), kernel: (3, 3), before: (1, 1), after: (1, 1)), relu: true)
+        check(
+            Conv(batch: 2, channels: (1, 16), size: (12, 12), kernel: (3, 3), before: (1, 1), after: (1, 1)), relu: true
+        )
         check(Conv(batch: 3, channels: (5, 20), size: (9, 7), kernel: (5, 5), before: (2, 2), after: (2, 2)))
         check(Conv(batch: 2, channels: (6, 15), size: (8, 8)), relu: true)
-        check(Conv(batch: 2, channels: (4, 6), size: (11, 10), kernel: (3, 3), stride: (2, 2), before: (1, 1), after: (1, 1)))
+        check(
+            Conv(
+                batch: 2, channels: (4, 6), size: (11, 10), kernel: (3, 3), stride: (2, 2), before: (1, 1),
+                after: (1, 1)))
         check(Conv(batch: 2, channels: (4, 6), size: (8, 9), stride: (2, 2)))
-        check(Conv(batch: 2, channels: (3, 4), size: (12, 12), kernel: (3, 3), dilation: (2, 2), before: (2, 2), after: (2, 2)))
-        check(Conv(batch: 2, groups: 3, channels: (2, 4), size: (7, 7), kernel: (3, 3), before: (1, 1), after: (1, 1)), relu: true)
+        check(
+            Conv(
+                batch: 2, channels: (3, 4), size: (12, 12), kernel: (3, 3), dilation: (2, 2), before: (2, 2),
+                after: (2, 2)))
+        check(
+            Conv(batch: 2, groups: 3, channels: (2, 4), size: (7, 7), kernel: (3, 3), before: (1, 1), after: (1, 1)),
+            relu: true)
         check(Conv(batch: 2, groups: 8, size: (6, 6), kernel: (3, 3), before: (1, 1), after: (1, 1)))
     }
 
@@ -212,12 +240,18 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
 
     @Test func pixelsThatNoTapMeets() {
         check(Conv(batch: 2, channels: (2, 3), size: (10, 11), kernel: (2, 2), stride: (3, 4)))
-        check(Conv(batch: 1, channels: (2, 3), size: (9, 9), kernel: (2, 2), stride: (3, 3), dilation: (3, 3), after: (1, 2)))
+        check(
+            Conv(
+                batch: 1, channels: (2, 3), size: (9, 9), kernel: (2, 2), stride: (3, 3), dilation: (3, 3),
+                after: (1, 2)))
     }
 
     @Test func croppedAndLargelyPadded() {
         check(Conv(batch: 2, channels: (2, 3), size: (9, 9), kernel: (3, 3), before: (-2, -1), after: (1, 0)))
-        check(Conv(batch: 1, channels: (2, 3), size: (2, 3), kernel: (2, 2), stride: (2, 1), before: (4, 3), after: (3, 5)))
+        check(
+            Conv(
+                batch: 1, channels: (2, 3), size: (2, 3), kernel: (2, 2), stride: (2, 1), before: (4, 3), after: (3, 5))
+        )
     }
 
     @Test func anEmptyBatch() {
@@ -228,10 +262,14 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
         var random = Random(seed: 3)
         var checked = 0
         while checked < 60 {
-            func two(_ range: ClosedRange<Int>) -> (Int, Int) { (.random(in: range, using: &random), .random(in: range, using: &random)) }
+            func two(_ range: ClosedRange<Int>) -> (Int, Int) {
+                (.random(in: range, using: &random), .random(in: range, using: &random))
+            }
             let conv = Conv(
-                batch: .random(in: 1...3, using: &random), groups: .random(in: 1...2, using: &random), channels: two(1...9),
-                size: two(1...12), kernel: two(1...4), stride: two(1...3), dilation: two(1...3), before: two(0...3), after: two(0...3))
+                batch: .random(in: 1...3, using: &random), groups: .random(in: 1...2, using: &random),
+                channels: two(1...9),
+                size: two(1...12), kernel: two(1...4), stride: two(1...3), dilation: two(1...3), before: two(0...3),
+                after: two(0...3))
             guard conv.isValid else { continue }
             check(conv, relu: .random(using: &random), seed: UInt64(checked))
             checked += 1

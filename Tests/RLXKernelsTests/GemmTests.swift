@@ -55,8 +55,10 @@ private struct Product {
     init(_ at: Case, seed: UInt64) {
         self.at = at
         var random = Random(seed: seed)
-        a = Operand(rows: at.m, cols: at.k, batch: at.batch, transposed: at.aTransposed, gap: at.gap, broadcast: at.aBroadcast)
-        b = Operand(rows: at.k, cols: at.n, batch: at.batch, transposed: at.bTransposed, gap: at.gap, broadcast: at.bBroadcast)
+        a = Operand(
+            rows: at.m, cols: at.k, batch: at.batch, transposed: at.aTransposed, gap: at.gap, broadcast: at.aBroadcast)
+        b = Operand(
+            rows: at.k, cols: at.n, batch: at.batch, transposed: at.bTransposed, gap: at.gap, broadcast: at.bBroadcast)
         c = Operand(rows: at.m, cols: at.n, batch: at.batch, gap: at.gap)
         aValues = random.floats(a.count)
         bValues = random.floats(b.count)
@@ -69,9 +71,13 @@ private struct Product {
     private mutating func expect() {
         expected = old.map(Double.init)
         bound = [Double](repeating: 0, count: c.count)
-        for b0 in 0..<at.batch[0] { for b1 in 0..<at.batch[1] { for b2 in 0..<at.batch[2] {
-            for i in 0..<at.m { for j in 0..<at.n { expect(i, j, [b0, b1, b2]) } }
-        } } }
+        for b0 in 0..<at.batch[0] {
+            for b1 in 0..<at.batch[1] {
+                for b2 in 0..<at.batch[2] {
+                    for i in 0..<at.m { for j in 0..<at.n { expect(i, j, [b0, b1, b2]) } }
+                }
+            }
+        }
     }
 
     private mutating func expect(_ i: Int, _ j: Int, _ batch: [Int]) {
@@ -140,18 +146,27 @@ private func check(_ at: Case, seed: UInt64) {
         let wrong = result.indices.first { !(abs(Double(result[$0]) - product.expected[$0]) <= product.bound[$0]) }
         #expect(wrong == nil, "\(isa) \(at)")
         for workers in [2, 3, 4] as [Int32] {
-            #expect(product.run(kernel, workers: workers).map(\.bitPattern) == result.map(\.bitPattern), "\(isa) \(at), \(workers) workers")
+            #expect(
+                product.run(kernel, workers: workers).map(\.bitPattern) == result.map(\.bitPattern),
+                "\(isa) \(at), \(workers) workers")
         }
     }
 }
 
 @Suite struct GemmTests {
     @Test func shapesAndTransposes() {
-        let sizes = [(1, 1, 1), (1, 33, 7), (33, 1, 40), (14, 32, 16), (15, 31, 17), (5, 65, 3), (64, 10, 50), (2, 3, 200), (3, 100, 64), (130, 40, 33)]
+        let sizes = [
+            (1, 1, 1), (1, 33, 7), (33, 1, 40), (14, 32, 16), (15, 31, 17), (5, 65, 3), (64, 10, 50), (2, 3, 200),
+            (3, 100, 64), (130, 40, 33),
+        ]
         for (number, (m, n, k)) in sizes.enumerated() {
             for form in 0..<4 {
-                check(Case(m: m, n: n, k: k, aTransposed: form & 1 != 0, bTransposed: form & 2 != 0), seed: UInt64(number * 4 + form))
-                check(Case(m: m, n: n, k: k, aTransposed: form & 1 != 0, bTransposed: form & 2 != 0, gap: 3), seed: UInt64(number))
+                check(
+                    Case(m: m, n: n, k: k, aTransposed: form & 1 != 0, bTransposed: form & 2 != 0),
+                    seed: UInt64(number * 4 + form))
+                check(
+                    Case(m: m, n: n, k: k, aTransposed: form & 1 != 0, bTransposed: form & 2 != 0, gap: 3),
+                    seed: UInt64(number))
             }
         }
     }
@@ -185,8 +200,13 @@ private func check(_ at: Case, seed: UInt64) {
     @Test func batchesAndBroadcasts() {
         check(Case(m: 6, n: 7, k: 5, batch: [2, 3, 4]), seed: 1)
         check(Case(m: 16, n: 20, k: 9, batch: [1, 1, 5], aTransposed: true, bTransposed: true), seed: 2)
-        check(Case(m: 4, n: 35, k: 6, batch: [3, 1, 2], aBroadcast: [true, false, false], bBroadcast: [false, true, true]), seed: 3)
-        check(Case(m: 4, n: 3, k: 6, batch: [2, 3, 2], bBroadcast: [true, false, true], gate: true, accumulate: true), seed: 4)
+        check(
+            Case(
+                m: 4, n: 35, k: 6, batch: [3, 1, 2], aBroadcast: [true, false, false], bBroadcast: [false, true, true]),
+            seed: 3)
+        check(
+            Case(m: 4, n: 3, k: 6, batch: [2, 3, 2], bBroadcast: [true, false, true], gate: true, accumulate: true),
+            seed: 4)
         check(Case(m: 5, n: 1, k: 40, batch: [1, 3, 2], bBroadcast: [true, true, true], bias: true), seed: 5)
         check(Case(m: 1, n: 50, k: 40, batch: [1, 3, 2], bTransposed: true), seed: 6)
     }
@@ -205,10 +225,12 @@ private func check(_ at: Case, seed: UInt64) {
         for seed in 0..<60 {
             check(
                 Case(
-                    m: .random(in: 1...70, using: &random), n: .random(in: 1...70, using: &random), k: .random(in: 0...90, using: &random),
+                    m: .random(in: 1...70, using: &random), n: .random(in: 1...70, using: &random),
+                    k: .random(in: 0...90, using: &random),
                     batch: [1, 1, .random(in: 1...3, using: &random)], aTransposed: .random(using: &random),
                     bTransposed: .random(using: &random), gap: .random(in: 0...2, using: &random),
-                    aBroadcast: [false, false, .random(using: &random)], bias: .random(using: &random), gate: .random(using: &random),
+                    aBroadcast: [false, false, .random(using: &random)], bias: .random(using: &random),
+                    gate: .random(using: &random),
                     relu: .random(using: &random), accumulate: .random(using: &random)),
                 seed: UInt64(seed))
         }
@@ -232,7 +254,9 @@ private func check(_ at: Case, seed: UInt64) {
     }
 
     /// A is 0 but for `special` in its last row, B is 0; relu and a closed gate must let NaN through.
-    private func zeroTimes(_ special: Float, m: Int, n: Int, k: Int, bTransposed: Bool, kernel: @escaping rlxk_kernel) -> [Float] {
+    private func zeroTimes(_ special: Float, m: Int, n: Int, k: Int, bTransposed: Bool, kernel: @escaping rlxk_kernel)
+        -> [Float]
+    {
         var a = [Float](repeating: 0, count: m * k)
         a[m * k - 1] = special
         let b = [Float](repeating: 0, count: k * n)
@@ -245,7 +269,9 @@ private func check(_ at: Case, seed: UInt64) {
                         var gemm = rlxk_gemm()
                         (gemm.m, gemm.n, gemm.k, gemm.batch) = (Int64(m), Int64(n), Int64(k), (1, 1, 1))
                         (gemm.a, gemm.a_row, gemm.a_col) = (a.baseAddress, Int64(k), 1)
-                        (gemm.b, gemm.b_row, gemm.b_col) = (b.baseAddress, bTransposed ? 1 : Int64(n), bTransposed ? Int64(k) : 1)
+                        (gemm.b, gemm.b_row, gemm.b_col) = (
+                            b.baseAddress, bTransposed ? 1 : Int64(n), bTransposed ? Int64(k) : 1
+                        )
                         (gemm.c, gemm.c_row, gemm.gate) = (c.baseAddress, Int64(n), gate.baseAddress)
                         (gemm.activation, gemm.alpha) = (Int32(RLXK_ACT_RELU), 1)
                         let workspace = Workspace(floats: rlxk_gemm_workspace(&gemm, 2))

@@ -30,7 +30,8 @@ let contractionRules: [OperationRule] = [
         let scale = 1 / Float(query.shape[query.rank - 1]).squareRoot()
         var scores = try graph.map(RLXK_LINEAR, [products], .float32, p: scale)
         if let mask = try call.optionalView("attn_mask") {
-            scores = mask.type == .bool
+            scores =
+                mask.type == .bool
                 ? try graph.map(RLXK_SELECT, [mask, scores, graph.scalar(-.infinity, .float32)], .float32)
                 : try graph.map(RLXK_ADD, [scores, mask], .float32)
         }
@@ -46,7 +47,8 @@ private struct Equation {
     var result: [Character]
 
     init?(_ text: String) {
-        let sides = text.filter { $0 != " " }.replacing("->", with: ">").split(separator: ">", omittingEmptySubsequences: false)
+        let sides = text.filter { $0 != " " }.replacing("->", with: ">").split(
+            separator: ">", omittingEmptySubsequences: false)
         let operands = sides.first?.split(separator: ",", omittingEmptySubsequences: false) ?? []
         guard sides.count == 2, operands.count == 2 else { return nil }
         (x, y, result) = (Array(operands[0]), Array(operands[1]), Array(sides[1]))
@@ -79,7 +81,8 @@ extension GraphBuilder {
             throw .invalid(.shape(parameter: "values", got: y.shape, expected: "sizes that fit \(x.shape)"), place)
         }
         let product = try product(a, b, x.type)
-        let sizes = product.shape.prefix(batch.count)
+        let sizes =
+            product.shape.prefix(batch.count)
             + rows.map { x.shape[equation.x.firstIndex(of: $0)!] }
             + columns.map { y.shape[equation.y.firstIndex(of: $0)!] }
         return arrange(try reshape(product, Array(sizes)), batch + rows + columns, equation.result)

@@ -276,14 +276,17 @@ extension GraphBuilder {
             let wrapped = try map(
                 RLXK_SELECT, [isNegative, map(RLXK_ADD_I32, [component, length], .int32), component], .int32)
             let fits = try map(
-                RLXK_AND, [map(RLXK_GE_I32, [wrapped, integer(0)], .bool), map(RLXK_GT_I32, [length, wrapped], .bool)],
+                RLXK_AND,
+                [map(RLXK_GE_I32, [wrapped, integer(0)], .bool), map(RLXK_GT_I32, [length, wrapped], .bool)],
                 .bool)
-            isInside = try isInside.map { (inside) throws(RuntimeError) in
-                try map(RLXK_AND, [inside, fits], .bool)
-            } ?? fits
-            linear = try linear.map { (sum) throws(RuntimeError) in
-                try map(RLXK_ADD_I32, [map(RLXK_MUL_I32, [sum, length], .int32), wrapped], .int32)
-            } ?? wrapped
+            isInside =
+                try isInside.map { (inside) throws(RuntimeError) in
+                    try map(RLXK_AND, [inside, fits], .bool)
+                } ?? fits
+            linear =
+                try linear.map { (sum) throws(RuntimeError) in
+                    try map(RLXK_ADD_I32, [map(RLXK_MUL_I32, [sum, length], .int32), wrapped], .int32)
+                } ?? wrapped
         }
         let index = try map(RLXK_SELECT, [isInside!, linear!, integer(Int(Int32.min))], .int32)
         return (try reshape(x, shape), index)

@@ -8,9 +8,12 @@ private let reshapeRules: [OperationRule] = [
         let x = try call.view("x")
         return try call.graph.reshape(x, call.reshapedShape(of: x, call.ints("shape")))
     },
-    OperationRule("reshape_like", [
-        "x": .required, "ref_tensors": .required, "begins": .required, "ends": .required, "end_masks": .required,
-    ]) { (call) throws(RuntimeError) in
+    OperationRule(
+        "reshape_like",
+        [
+            "x": .required, "ref_tensors": .required, "begins": .required, "ends": .required, "end_masks": .required,
+        ]
+    ) { (call) throws(RuntimeError) in
         let x = try call.view("x")
         let references = try call.views("ref_tensors")
         let begins = try call.ints("begins")

@@ -16,7 +16,8 @@ let linearAlgebraRules: [OperationRule] = [
         if dropsRow { x = x.expanded(at: [0]) } else if try call.bool("transpose_x") { x = x.swappingLastAxes }
         if dropsColumn { y = y.expanded(at: [1]) } else if try call.bool("transpose_y") { y = y.swappingLastAxes }
         guard x.shape[x.rank - 1] == y.shape[y.rank - 2] else {
-            throw call.failure(.shape(parameter: "y", got: y.shape, expected: "\(x.shape.last!) rows, as x has columns"))
+            throw call.failure(
+                .shape(parameter: "y", got: y.shape, expected: "\(x.shape.last!) rows, as x has columns"))
         }
         let product = try call.graph.product(x, y, type)
         var dropped: [Int] = []
