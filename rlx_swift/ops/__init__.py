@@ -25,6 +25,7 @@ from .along import put_along_axis, take_along_axis
 from .argreduce import argmax, argmin
 from .arithmetic import add, div, maximum, minimum, mul, sub
 from .arrange import roll, split, stack, tril, triu
+from .attention import merge_heads, multi_head_attention, rotary_embedding, scaled_dot_product_attention, split_heads
 from .avg_pool import adaptive_avg_pool, avg_pool1d, avg_pool2d, avg_pool3d, global_avg_pool
 from .batch_norm import batch_norm
 from .compare import equal, greater, greater_equal, less, less_equal, not_equal
@@ -54,20 +55,33 @@ from .elementwise import (
 from .index import gather, one_hot, scatter_add
 from .linalg import matmul
 from .logical import isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
-from .loss import softmax_cross_entropy_with_logits
+from .losses import (
+    bce_with_logits,
+    cosine_embedding_loss,
+    cosine_similarity,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    triplet_loss,
+)
 from .max_pool import global_max_pool, max_pool1d, max_pool2d, max_pool3d
 from .norms import group_norm, instance_norm, l2_normalize, layer_norm, rms_norm
 from .order import argsort, sort, topk
 from .padding import pad
 from .positions import dynamic_slice, dynamic_update_slice, gather_nd, index_select, scatter_nd, take
 from .power import pow
+from .recurrent import gru, gru_cell, lstm, lstm_cell, scan
 from .reduce import logsumexp, max, mean, min, sum
 from .resize import pixel_shuffle, pixel_unshuffle, resize
-from .scan import cumprod, cumsum, prod
+from .running import cumprod, cumsum, prod
 from .select import cast, full, full_like, where
 from .shape import broadcast_to, expand_dims, reshape, squeeze, swapaxes, tile, transpose
 from .slicing import concat, flip, getitem, slice, slice_axis
 from .softmax import log_softmax, softmax
+from .softmax_cross_entropy import softmax_cross_entropy_with_logits
 from .statistics import norm, std, var
 from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
@@ -86,6 +100,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bce_with_logits",
     "broadcast_to",
     "cast",
     "ceil",
@@ -99,6 +114,9 @@ __all__ = [
     "conv_transpose3d",
     "cos",
     "cosh",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
     "cumprod",
     "cumsum",
     "depthwise_conv2d",
@@ -128,14 +146,19 @@ __all__ = [
     "greater",
     "greater_equal",
     "group_norm",
+    "gru",
+    "gru_cell",
     "hardsigmoid",
     "hardswish",
+    "huber_loss",
     "identity",
     "index_select",
     "instance_norm",
     "isfinite",
     "isinf",
     "isnan",
+    "kl_div",
+    "l1_loss",
     "l2_normalize",
     "layer_norm",
     "leaky_relu",
@@ -149,6 +172,8 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "lstm",
+    "lstm_cell",
     "matmul",
     "max",
     "max_pool1d",
@@ -156,11 +181,15 @@ __all__ = [
     "max_pool3d",
     "maximum",
     "mean",
+    "merge_heads",
     "min",
     "minimum",
     "mod",
+    "mse_loss",
     "mul",
+    "multi_head_attention",
     "neg",
+    "nll_loss",
     "norm",
     "not_equal",
     "one_hot",
@@ -179,8 +208,11 @@ __all__ = [
     "resize",
     "rms_norm",
     "roll",
+    "rotary_embedding",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
+    "scan",
     "scatter_add",
     "scatter_nd",
     "sigmoid",
@@ -196,6 +228,7 @@ __all__ = [
     "softsign",
     "sort",
     "split",
+    "split_heads",
     "sqrt",
     "square",
     "squeeze",
@@ -213,6 +246,7 @@ __all__ = [
     "topk",
     "transpose",
     "tril",
+    "triplet_loss",
     "triu",
     "var",
     "where",

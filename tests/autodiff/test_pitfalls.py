@@ -229,7 +229,8 @@ def test_norms_of_zeros_are_zeros_with_finite_slopes(of, eps):
     zeros = np.zeros((2, 4, 3), of)
     for function in (
         lambda x: ops.layer_norm(x, eps=eps), lambda x: ops.rms_norm(x, eps=eps),
-        lambda x: ops.group_norm(x, 2, eps=eps), lambda x: ops.instance_norm(x, eps=eps), lambda x: ops.l2_normalize(x, eps=eps),
+        lambda x: ops.group_norm(x, 2, eps=eps), lambda x: ops.instance_norm(x, eps=eps),
+        lambda x: ops.l2_normalize(x, eps=eps),
     ):
         same(value(function, zeros), zeros)
         assert np.isfinite(gradients(function, zeros, g=0)).all()

@@ -8,8 +8,34 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tests.goldens.op_cases import SHAPES, cotangent, operands
+from tests.goldens.op_cases import CLASS_WEIGHTS, MASK, SHAPES, cotangent, operands
 
+
+def attention(q, k, v, **options):
+    return F.scaled_dot_product_attention(q, k, v, **options)
+
+
+def masked(q, k, v):
+    """PyTorch's own attention gives zeros for a query that sees nothing, but NaN gradients in some versions."""
+    mask = torch.tensor(MASK)
+    scores = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(~mask, -1e30)
+    return scores.softmax(-1).masked_fill(~mask, 0.0) @ v
+
+
+def lstm(x, w_ih, w_hh, bias, h, c):
+    flat = [w_ih.T, w_hh.T, bias, torch.zeros_like(bias)]
+    return torch.lstm(x, (h[None], c[None]), flat, True, 1, 0.0, False, False, True)[0]
+
+
+def gru(x, w_ih, w_hh, b_ih, b_hh, h):
+    return torch.gru(x, h[None], [w_ih.T, w_hh.T, b_ih, b_hh], True, 1, 0.0, False, False, True)[0]
+
+
+def labels(y):
+    return y.long()
+
+
+WEIGHTS = torch.tensor(CLASS_WEIGHTS).double()
 TORCH = {
     "conv1d": F.conv1d,
     "conv1d-strided-dilated-grouped": lambda x, w, b: F.conv1d(x, w, b, 2, 3, 2, 2),
@@ -48,6 +74,30 @@ TORCH = {
     "l2_normalize": lambda x: F.normalize(x, dim=1),
     "batch_norm": lambda x, c, b: F.batch_norm(x, None, None, c, b, True),
     "batch_norm-vectors": lambda x, c, b: F.batch_norm(x, None, None, c, b, True),
+    "attention": attention,
+    "attention-causal": lambda q, k, v: attention(q, k, v, is_causal=True),
+    "attention-causal-wide": lambda q, k, v: attention(q, k, v, is_causal=True),
+    "attention-mask": masked,
+    "attention-added-scaled": lambda q, k, v, m: attention(q, k, v, attn_mask=m, scale=0.3),
+    "lstm": lstm,
+    "gru": gru,
+    "mse": F.mse_loss,
+    "l1": F.l1_loss,
+    "huber": lambda x, t: F.huber_loss(x, t, delta=0.4),
+    "cross_entropy": lambda x, y: F.cross_entropy(x, labels(y)),
+    "cross_entropy-image": lambda x, y: F.cross_entropy(x, labels(y)),
+    "cross_entropy-all": lambda x, y: F.cross_entropy(x, labels(y), WEIGHTS, label_smoothing=0.2),
+    "cross_entropy-sum": lambda x, y: F.cross_entropy(x, labels(y), WEIGHTS, reduction="sum"),
+    "cross_entropy-none": lambda x, y: F.cross_entropy(x, labels(y), WEIGHTS, reduction="none"),
+    "cross_entropy-soft": lambda x, t: F.cross_entropy(x, t.softmax(1), WEIGHTS, label_smoothing=0.1),
+    "nll": lambda x, y: F.nll_loss(x.log_softmax(1), labels(y), WEIGHTS),
+    "bce": lambda x, t: F.binary_cross_entropy_with_logits(4 * x, t.sigmoid()),
+    "bce-weighted": lambda x, t: F.binary_cross_entropy_with_logits(4 * x, t.sigmoid(), pos_weight=WEIGHTS),
+    "kl": lambda x, t: F.kl_div(x.log_softmax(1), t.relu(), reduction="mean"),
+    "kl-log": lambda x, t: F.kl_div(x.log_softmax(1), t.log_softmax(1), reduction="batchmean", log_target=True),
+    "cosine_similarity": lambda x, y: F.cosine_similarity(x, y, 1),
+    "cosine_embedding": lambda x, y: F.cosine_embedding_loss(x, y, torch.tensor([1, -1, 1, -1]), 0.1),
+    "triplet": F.triplet_margin_loss,
     "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
     "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
 }
@@ -56,9 +106,10 @@ TORCH = {
 def main() -> None:
     arrays = {}
     for name in SHAPES:
-        xs = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in operands(name)]
+        xs = [torch.tensor(a.astype(np.float64) if a.dtype == np.float32 else a) for a in operands(name)]
+        floats = [x.requires_grad_() for x in xs if x.is_floating_point()]
         out = TORCH[name](*xs)
-        grads = torch.autograd.grad(out, xs, torch.tensor(cotangent(name, tuple(out.shape)), dtype=torch.float64))
+        grads = torch.autograd.grad(out, floats, torch.tensor(cotangent(name, tuple(out.shape)), dtype=torch.float64))
         arrays[f"{name}/out"] = out.detach().numpy().astype(np.float32)
         for i, grad in enumerate(grads):
             arrays[f"{name}/grad{i}"] = grad.numpy().astype(np.float32)

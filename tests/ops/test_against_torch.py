@@ -9,7 +9,7 @@ import pytest
 
 import rlx_swift as rlx
 from rlx_swift import ops
-from tests.goldens.op_cases import SHAPES, cotangent, operands
+from tests.goldens.op_cases import CLASS_WEIGHTS, MASK, SHAPES, cotangent, operands
 from tests.helpers import gradients, same, traced, value
 
 GOLDENS = np.load(Path(__file__).parents[1] / "goldens" / "ops.npz")
@@ -59,6 +59,30 @@ OURS = {
     "l2_normalize": lambda x: ops.l2_normalize(x, 1),
     "batch_norm": lambda x, c, b: ops.batch_norm(x, *averages(x), c, b),
     "batch_norm-vectors": lambda x, c, b: ops.batch_norm(x, *averages(x), c, b),
+    "attention": ops.scaled_dot_product_attention,
+    "attention-causal": lambda q, k, v: ops.scaled_dot_product_attention(q, k, v, causal=True),
+    "attention-causal-wide": lambda q, k, v: ops.scaled_dot_product_attention(q, k, v, causal=True),
+    "attention-mask": lambda q, k, v: ops.scaled_dot_product_attention(q, k, v, MASK),
+    "attention-added-scaled": lambda q, k, v, m: ops.scaled_dot_product_attention(q, k, v, m, scale=0.3),
+    "lstm": lambda x, w, u, b, h, c: ops.lstm(x, w, u, b, h, c)[0],
+    "gru": lambda x, w, u, b, d, h: ops.gru(x, w, u, b, d, h)[0],
+    "mse": ops.mse_loss,
+    "l1": ops.l1_loss,
+    "huber": lambda x, t: ops.huber_loss(x, t, 0.4),
+    "cross_entropy": ops.cross_entropy,
+    "cross_entropy-image": lambda x, y: ops.cross_entropy(x, y, axis=1),
+    "cross_entropy-all": lambda x, y: ops.cross_entropy(x, y, CLASS_WEIGHTS, -100, 0.2),
+    "cross_entropy-sum": lambda x, y: ops.cross_entropy(x, y, CLASS_WEIGHTS, -100, reduction="sum"),
+    "cross_entropy-none": lambda x, y: ops.cross_entropy(x, y, CLASS_WEIGHTS, -100, reduction="none"),
+    "cross_entropy-soft": lambda x, t: ops.cross_entropy(x, ops.softmax(t), CLASS_WEIGHTS, label_smoothing=0.1),
+    "nll": lambda x, y: ops.nll_loss(ops.log_softmax(x), y, CLASS_WEIGHTS, -100),
+    "bce": lambda x, t: ops.bce_with_logits(4.0 * x, ops.sigmoid(t)),
+    "bce-weighted": lambda x, t: ops.bce_with_logits(4.0 * x, ops.sigmoid(t), CLASS_WEIGHTS),
+    "kl": lambda x, t: ops.kl_div(ops.log_softmax(x), ops.relu(t)),
+    "kl-log": lambda x, t: ops.kl_div(ops.log_softmax(x), ops.log_softmax(t), True, "batchmean"),
+    "cosine_similarity": ops.cosine_similarity,
+    "cosine_embedding": lambda x, y: ops.cosine_embedding_loss(x, y, np.float32([1, -1, 1, -1]), 0.1),
+    "triplet": ops.triplet_loss,
     "pixel_shuffle": lambda x: ops.pixel_shuffle(x, 2),
     "pixel_unshuffle": lambda x: ops.pixel_unshuffle(x, 2),
 }
@@ -81,4 +105,5 @@ def test_values_and_gradients_are_pytorchs(name):
 @pytest.mark.parametrize("name", SHAPES)
 def test_gradients_of_gradients_are_right(name):
     graph, feeds = traced(OURS[name], *operands(name))
-    rlx.check_grads(graph, feeds, list(feeds), order=2)
+    floats = [name for name, array in feeds.items() if array.dtype == np.float32]
+    rlx.check_grads(graph, feeds, floats, order=2)

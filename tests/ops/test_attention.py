@@ -1,0 +1,113 @@
+"""Attention and rotary positions: masks, heads, rows that see nothing, and the formula of the rotation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rlx_swift as rlx
+from rlx_swift import ops
+from rlx_swift.errors import ConfigError, DTypeError, ShapeError
+from tests.helpers import gradients, same, traced, value
+
+RNG = np.random.default_rng(0)
+Q, K, V = (RNG.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 4), (2, 5, 4), (2, 5, 6)))
+
+
+def attend(q, k, v, **options):
+    return ops.scaled_dot_product_attention(q, k, v, **options)
+
+
+def test_a_query_that_sees_nothing_gets_zeros_and_gives_no_gradient():
+    mask = np.ones((3, 5), bool)
+    mask[1] = False
+    out = value(lambda q, k, v: attend(q, k, v, mask=mask), Q, K, V)
+    same(out[:, 1], np.zeros((2, 6)))
+    for of in (np.float32, np.float16):
+        grads = gradients(lambda q, k, v: attend(q, k, v, mask=mask), *(x.astype(of) for x in (Q, K, V)))
+        assert all(np.isfinite(g).all() for g in grads)
+        same(grads[0][:, 1], np.zeros((2, 4)))
+
+
+def test_hidden_keys_do_not_matter_even_when_infinite():
+    mask = np.array([True, True, True, False, False])
+    spoilt = K.copy()
+    spoilt[:, 3:] = 1e30
+    whole = value(lambda q, k, v: attend(q, k, v, mask=mask), Q, K, V)
+    same(value(lambda q, k, v: attend(q, k, v, mask=mask), Q, spoilt, V), whole)
+    same(whole, value(attend, Q, K[:, :3], V[:, :3]), 1e-5, 1e-6)
+
+
+def test_causal_and_masked_together():
+    mask = np.array([[True, False, True]] * 3)
+    both = value(lambda q, k, v: attend(q, k, v, mask=mask, causal=True), Q, K[:, :3], V[:, :3])
+    same(both, value(lambda q, k, v: attend(q, k, v, mask=np.tril(mask)), Q, K[:, :3], V[:, :3]))
+
+
+def test_heads_are_attended_one_by_one():
+    x = RNG.standard_normal((2, 3, 8)).astype(np.float32)
+    whole = value(lambda x: ops.multi_head_attention(x, x, x, 2, causal=True), x)
+    parts = [value(lambda p: attend(p, p, p, causal=True), x[..., i : i + 4]) for i in (0, 4)]
+    same(whole, np.concatenate(parts, -1), 1e-5, 1e-6)
+    same(value(lambda x: ops.merge_heads(ops.split_heads(x, 4)), x), x)
+
+
+def test_shared_key_and_value_heads():
+    q, kv = RNG.standard_normal((2, 3, 8)).astype(np.float32), RNG.standard_normal((2, 5, 4)).astype(np.float32)
+    shared = value(lambda q, k: ops.multi_head_attention(q, k, k, 4, kv_heads=2), q, kv)
+    repeated = np.repeat(kv.reshape(2, 5, 2, 2), 2, 2).reshape(2, 5, 8)
+    same(shared, value(lambda q, k: ops.multi_head_attention(q, k, k, 4), q, repeated), 1e-5, 1e-6)
+
+
+def rotated(x, positions, interleaved, base=10000.0):
+    half = x.shape[-1] // 2
+    pairs = [(2 * i, 2 * i + 1) if interleaved else (i, i + half) for i in range(half)]
+    out = np.empty(x.shape)
+    for row, position in enumerate(positions):
+        for i, (a, b) in enumerate(pairs):
+            turn = position * base ** (-2 * i / x.shape[-1])
+            out[..., row, a] = x[..., row, a] * np.cos(turn) - x[..., row, b] * np.sin(turn)
+            out[..., row, b] = x[..., row, b] * np.cos(turn) + x[..., row, a] * np.sin(turn)
+    return out
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_rotary_positions(interleaved):
+    x = RNG.standard_normal((2, 3, 5, 6)).astype(np.float32)
+    plain = value(lambda x: ops.rotary_embedding(x, interleaved=interleaved), x)
+    same(plain, rotated(x, range(5), interleaved), 1e-5, 1e-6)
+    at = np.int32([7, 0, 3, 2, 11])
+    turned = value(lambda x, p: ops.rotary_embedding(x, p, interleaved=interleaved), x, at)
+    same(turned, rotated(x, at, interleaved), 1e-5, 1e-6)
+    same(np.linalg.norm(turned, axis=-1), np.linalg.norm(x, axis=-1), 1e-5)
+    graph, feeds = traced(lambda x: ops.rotary_embedding(x, interleaved=interleaved), x)
+    rlx.check_grads(graph, feeds, "x0")
+
+
+def test_rotary_positions_along_another_axis_and_for_each_row():
+    x = RNG.standard_normal((2, 5, 3, 4)).astype(np.float32)  # [N, L, heads, E]
+    along = value(lambda x: ops.rotary_embedding(x, axis=1), x)
+    same(along, np.swapaxes(rotated(np.swapaxes(x, 1, 2), range(5), False), 1, 2), 1e-5, 1e-6)
+    each = np.int32([[0, 1, 2], [5, 6, 7]])
+    y = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+    turned = value(ops.rotary_embedding, y, each)
+    same(turned, [rotated(y[i], each[i], False) for i in range(2)], 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda q: attend(q[0, 0], q, q), ShapeError), (lambda q: attend(q, q, q[:, :2]), ShapeError),
+        (lambda q: attend(q, q, q, scale=float("nan")), ConfigError),
+        (lambda q: attend(q, q, q, mask=np.ones((3, 2), bool)), ShapeError),
+        (lambda q: attend(q, q, q, mask=np.ones((4, 2, 3, 3), bool)), ShapeError),
+        (lambda q: attend(q, q, q, mask=np.ones((3, 3), np.int32)), DTypeError),
+        (lambda q: ops.split_heads(q, 3), ShapeError), (ops.merge_heads, ShapeError),
+        (lambda q: ops.multi_head_attention(q, q, q, 4, kv_heads=3), ConfigError),
+        (lambda q: ops.rotary_embedding(q[..., :3]), ShapeError), (lambda q: ops.rotary_embedding(q[0, 0]), ShapeError),
+        (lambda q: ops.rotary_embedding(q, q), DTypeError),
+    ],
+)
+def test_refused(call, error):
+    with pytest.raises(error):
+        value(call, Q)
