@@ -37,7 +37,7 @@ from .optim import (
     previous_gradient,
 )
 from .passes.inference import inference
-from .precision import PrecisionPolicy
+from .precision import PrecisionPolicy, precision_report
 from .session.compiled import CompiledGraph, Session
 from .session.config import TrainConfig
 from .session.data import Batches, batches
@@ -106,6 +106,7 @@ __all__ = [
     "ops",
     "optim",
     "param_spec",
+    "precision_report",
     "previous_gradient",
     "spec",
     "trace",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from . import dtypes
 from .dtypes import DType
 from .errors import DTypeError, FeedError
-from .ir.graph import Graph, Leaf
+from .ir.graph import Graph, Leaf, Node
 from .ir.symbolic import SymbolicGraph, bound
 from .ir.tensor import Tensor
 
@@ -31,6 +31,13 @@ def run(
     graph: Graph, feeds: Mapping[str, Any], dtype: Any = None
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The outputs, and the next values of what the graph assigns; arguments as for `evaluate`."""
+    values = all_values(graph, feeds, dtype)
+    outputs = {name: np.array(values[id(t)]) for name, t in graph.outputs.items()}
+    return outputs, {name: np.array(values[id(t)]) for name, t in graph.assigns.items()}
+
+
+def all_values(graph: Graph, feeds: Mapping[str, Any], dtype: Any = None) -> dict[int, np.ndarray]:
+    """The value of every leaf and live node, by the tensor's identity; arguments as for `evaluate`."""
     mode = np.dtype(dtype) if dtype is not None else None
     if mode is not None and mode.kind != "f":
         raise DTypeError("evaluate", f"expected a float dtype such as numpy.float64, got {mode}")
@@ -45,20 +52,18 @@ def run(
     for tensor in graph.constants:
         values[id(tensor)] = _as(tensor.producer.value, tensor.dtype, mode)  # type: ignore[union-attr]
     with np.errstate(all="ignore"):
-        run_nodes(graph, values, mode)
-    outputs = {name: np.array(values[id(t)]) for name, t in graph.outputs.items()}
-    return outputs, {name: np.array(values[id(t)]) for name, t in graph.assigns.items()}
+        for node in graph.live_nodes():
+            results = node_values(node, [values[id(x)] for x in node.inputs], mode)
+            values.update(zip(map(id, node.outputs), results, strict=True))
+    return values
 
 
-def run_nodes(graph: Graph, values: dict[int, np.ndarray], mode: np.dtype | None) -> None:
-    """Fills `values` (by tensor identity) for every live node."""
-    for node in graph.live_nodes():
-        arrays = tuple([_widen(values[id(x)]) for x in node.inputs])
-        results = node.op.eval(arrays, node.attrs)
-        if not isinstance(results, tuple):
-            results = (results,)
-        for tensor, result in zip(node.outputs, results, strict=True):
-            values[id(tensor)] = _as(np.asarray(result), tensor.dtype, mode)
+def node_values(node: Node, operands: Sequence[np.ndarray], mode: np.dtype | None = None) -> list[np.ndarray]:
+    """The results of one op, rounded to its result types."""
+    results = node.op.eval(tuple([_widen(x) for x in operands]), node.attrs)
+    if not isinstance(results, tuple):
+        results = (results,)
+    return [_as(np.asarray(result), t.dtype, mode) for t, result in zip(node.outputs, results, strict=True)]
 
 
 def _widen(value: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -12,10 +13,12 @@ import numpy as np
 from . import ops
 from .dtypes import DType, f16, f32, parse
 from .errors import ConfigError
+from .interp import all_values, node_values
 from .ir.graph import Graph, Leaf, LeafKind, Node
 from .ir.op import OpKind
+from .ir.printer import Namer, print_node
 from .ir.rewrite import Copy
-from .ir.symbolic import per_size
+from .ir.symbolic import SymbolicGraph, bound, per_size
 from .ir.tensor import Tensor
 
 # Elementwise ops that overflow or lose their argument in f16 for ordinary values; f32 under the mixed policies.
@@ -28,7 +31,9 @@ _HALF = np.finfo(np.float16)
 
 @dataclass(frozen=True)
 class PrecisionPolicy:
-    """The dtype in which each kind of op computes; kinds without one follow their operands.
+    """The dtype in which each kind of op computes.
+
+    Kinds without one follow their operands: f32 if any computed operand is f32, else f16; leaves and constants adapt.
 
     Weights, optimizer state, the loss, gradients and all inputs and outputs stay f32 under every policy.
 
@@ -73,7 +78,7 @@ _ALL = (OpKind.COMPUTE, OpKind.ELEMENTWISE, OpKind.REDUCTION)
 PrecisionPolicy.ALWAYS_F32 = PrecisionPolicy("always_f32")
 PrecisionPolicy.ALWAYS_F16 = PrecisionPolicy("always_f16", dict.fromkeys(_ALL, f16))
 PrecisionPolicy.AUTO_MIXED = PrecisionPolicy(
-    "auto_mixed", {OpKind.COMPUTE: f16, OpKind.ELEMENTWISE: f16, OpKind.REDUCTION: f32}, WIDE
+    "auto_mixed", {OpKind.COMPUTE: f16, OpKind.REDUCTION: f32}, WIDE
 )
 PrecisionPolicy.AUTO_MIXED_CONSERVATIVE = PrecisionPolicy(
     "auto_mixed_conservative", {OpKind.COMPUTE: f16, OpKind.ELEMENTWISE: f32, OpKind.REDUCTION: f32}
@@ -128,7 +133,7 @@ def place_casts(graph: Graph, policy: PrecisionPolicy) -> Copy:
             return x
         key = (id(x), dtype)
         if key not in casts:
-            casts[key] = _constant(x, dtype) or ops.cast(x, dtype)
+            casts[key] = _constant(x, dtype) if _is_constant(x) else ops.cast(x, dtype)
         return casts[key]
 
     def rule(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
@@ -136,9 +141,9 @@ def place_casts(graph: Graph, policy: PrecisionPolicy) -> Copy:
             return None
         if node.op.name == "cast":
             return (ops.cast(operands[0], node.outputs[0].dtype),)
-        floats = [x.dtype for x in operands if x.dtype.is_float]
-        given = [x.dtype for x in node.inputs if x.dtype.is_float]
-        wanted = f16 if f16 in given else policy.dtype(node) or (f32 if f32 in floats else f16)
+        given = {x.dtype for x in node.inputs if x.dtype.is_float}
+        made = {x.dtype for x in operands if x.dtype.is_float and isinstance(x.producer, Node)} or given
+        wanted = f16 if f16 in given else policy.dtype(node) or (f32 if f32 in made else f16)
         return operands[0].graph.apply(node.op, tuple([converted(x, wanted) for x in operands]), node.attrs)
 
     copy = Copy(graph, rule)
@@ -147,12 +152,89 @@ def place_casts(graph: Graph, policy: PrecisionPolicy) -> Copy:
     return copy
 
 
-def _constant(x: Tensor, dtype: DType) -> Tensor | None:
+def _is_constant(x: Tensor) -> bool:
+    return isinstance(x.producer, Leaf) and x.producer.kind is LeafKind.CONSTANT
+
+
+def _constant(x: Tensor, dtype: DType) -> Tensor:
     """A constant in another dtype. Finite values stay finite, so that a mask of -1e9 does not become infinite."""
-    leaf = x.producer
-    if not isinstance(leaf, Leaf) or leaf.kind is not LeafKind.CONSTANT:
-        return None
-    value = leaf.value
+    value: np.ndarray = x.producer.value  # type: ignore[union-attr]
     if dtype is f16:
         value = np.where(np.isfinite(value), np.clip(value, _HALF.min, _HALF.max), value)
     return x.graph.constant(value.astype(dtype.numpy), dtype)
+
+
+@dataclass(frozen=True)
+class OpError:
+    """One result of one op, computed in f32 and by a policy.
+
+    Attributes:
+        op: the op as the graph prints it.
+        error: the largest distance of an element, over the largest magnitude in f32, after all ops before it.
+        own: the same where the op gets its operands from the f32 run, so that the error is its own.
+        finite: whether everything that is finite in f32 stayed finite.
+    """
+
+    op: str
+    error: float
+    own: float
+    finite: bool
+
+    def __str__(self) -> str:
+        return f"{self.error:9.2e} {self.own:9.2e}  {'' if self.finite else 'NOT FINITE  '}{self.op}"
+
+
+@dataclass(frozen=True)
+class PrecisionReport:
+    """Attributes:
+    ops: worst first.
+    first_nonfinite: the first op in the graph's order with a result that left the finite numbers, or None.
+    """
+
+    ops: tuple[OpError, ...]
+    first_nonfinite: OpError | None
+
+    def __str__(self) -> str:
+        first = f"first op that is not finite: {self.first_nonfinite.op}\n" if self.first_nonfinite else ""
+        return f"{first}    error       own  op\n" + "\n".join(map(str, self.ops))
+
+
+def precision_report(
+    graph: Graph | SymbolicGraph, feeds: Mapping[str, Any], policy: PrecisionPolicy | str = "always_f16"
+) -> PrecisionReport:
+    """How far each op by a policy is from f32, in the interpreter; feeds and errors as for `rlx.evaluate`."""
+    bound_graph = bound(graph, feeds)
+    copy = place_casts(bound_graph, as_policy(policy))
+    wide, narrow = all_values(bound_graph, feeds), all_values(copy.graph, feeds)
+    names = Namer(bound_graph)
+    found = []
+    for node in bound_graph.live_nodes():
+        for old in node.outputs:
+            if old.dtype.is_float:
+                new, expected = copy[old], wide[id(old)]
+                alone = _alone(new, [wide[id(x)] for x in node.inputs], expected)
+                finite = bool(np.all(np.isfinite(narrow[id(new)]) | ~np.isfinite(expected)))
+                error, own = _distance(narrow[id(new)], expected), _distance(alone, expected)
+                found.append(OpError(print_node(node, names), error, own, finite))
+    worst = sorted(found, key=lambda each: (each.finite, -each.error))
+    return PrecisionReport(tuple(worst), next((each for each in found if not each.finite), None))
+
+
+def _alone(result: Tensor, operands: list[np.ndarray], expected: np.ndarray) -> np.ndarray:
+    """A result of the op by the policy, from operands of the f32 run."""
+    node = result.producer
+    if not isinstance(node, Node) or len(node.inputs) != len(operands):
+        return expected.astype(result.dtype.numpy)
+    with np.errstate(all="ignore"):
+        rounded = [value.astype(x.dtype.numpy) for value, x in zip(operands, node.inputs, strict=True)]
+        return node_values(node, rounded)[result.index]
+
+
+def _distance(got: np.ndarray, expected: np.ndarray) -> float:
+    """The largest distance of an element over the largest magnitude; infinite where one side alone is finite."""
+    a, b = got.astype(np.float64), expected.astype(np.float64)
+    both = np.isfinite(a) & np.isfinite(b)
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return math.inf
+    scale = float(np.max(np.abs(b[both]), initial=0.0))
+    return float(np.max(np.abs(a[both] - b[both]), initial=0.0)) / scale if scale else 0.0

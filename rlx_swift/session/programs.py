@@ -145,8 +145,8 @@ def _append_update(graph: Graph, gradients: Gradients, previous: Gradients, reci
 
     resident = recipe.rule.resident_shapes()
     numbers = [
-        {name: graph.input(scalar_name(index, name), ()) for name in scalars}
-        for index, scalars in enumerate(recipe.rule.scalars(0, 1.0))
+        {name: graph.input(scalar_name(index, name), ()) for name in names}
+        for index, names in enumerate(recipe.rule.scalar_names())
     ]
     values = recipe.rule.apply(GRAPH, gradients, previous, numbers, read, _settled)
     for name in values:

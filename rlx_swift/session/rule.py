@@ -80,6 +80,11 @@ class Rule:
             numbers.append(own)
         return numbers
 
+    def scalar_names(self) -> list[list[str]]:
+        """The names of each optimizer's numbers."""
+        first = max((each.since for each in self.assignments), default=0)
+        return [list(numbers) for numbers in self.scalars(first, 1.0)]
+
     def apply(
         self, xp: Namespace, gradients: Mapping[str, Array], previous: Mapping[str, Array], numbers: Numbers,
         read: Callable[[str], Array], settled: Callable[[str, Any, Array], Array],

@@ -78,7 +78,7 @@ class Trainer:
     def use(self, recipe: Recipe, fused: bool) -> None:
         """Goes on with another recipe or way of updating; values on the device stay, new ones start."""
         update: Update | None = FusedUpdate(self._device, self._weights.store, recipe) if fused else None
-        self._retired += Counter(self.compiled())
+        self._retired = Counter(self.compiled())
         self.recipe, self.fused = recipe, fused
         self._gradients = self._family(lambda forward: gradient_graph(forward, recipe))
         self._update: Update = update or HostUpdate(self._weights.store, self._gradients, recipe)

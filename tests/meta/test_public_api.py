@@ -15,7 +15,7 @@ NAMES = """
     SGD Adam AdamW Batches Callback CompiledGraph DeviceStatus Eligible Graph History Model OpKind Optimizer RlxError
     Session StepReport SymbolicGraph Tensor TrainConfig TrainingSession Unsupported UpdatePath batches bool bool_
     Adafactor Group KronPSGD LAMB Lion MARS Muon NAdamW ParamGroups PrecisionPolicy QHAdamW RAdam SOAP SophiaH Stiefel
-    hessian_diag previous_gradient
+    hessian_diag precision_report previous_gradient
     check_grads devices evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp lift load_model nn ops optim
     param_spec spec trace validate vjp
 """

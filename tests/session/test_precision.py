@@ -77,7 +77,7 @@ def test_constants_stay_finite():
     g = rlx.Graph()
     x = g.input("x", (3,))
     g.set_outputs({"y": rlx.ops.minimum(x, -1e9), "z": x + np.array([np.inf, -np.inf, 1e9])})
-    out = rlx.evaluate(with_precision(g, rlx.PrecisionPolicy.AUTO_MIXED), {"x": np.zeros(3)})
+    out = rlx.evaluate(with_precision(g, rlx.PrecisionPolicy.ALWAYS_F16), {"x": np.zeros(3)})
     np.testing.assert_array_equal(out["y"], np.full(3, -65504.0))
     np.testing.assert_array_equal(out["z"], [np.inf, -np.inf, 65504.0])
 
@@ -285,3 +285,25 @@ def test_an_injected_infinity_loses_exactly_its_step():
             np.testing.assert_allclose(
                 np.frombuffer(left[name], np.float32), np.frombuffer(right[name], np.float32), rtol=2e-3, atol=1e-4
             )
+
+
+def test_a_report_names_the_worst_and_the_first_not_finite():
+    g = rlx.Graph()
+    x = g.input("x", (4,))
+    y = x * 2.0
+    big = rlx.ops.exp(y)
+    g.set_outputs({"small": y + 1.0, "log": rlx.ops.log(big), "diff": (y + 1000.0) - 1000.0})
+    report = rlx.precision_report(g, {"x": [0.1, 0.2, 0.3, 6.0]})
+    assert report.first_nonfinite.op.split(" = ")[1].startswith("exp(")
+    assert not report.ops[0].finite and report.ops[0].error == np.inf
+    by_op = {each.op.split(" = ")[1].split("(")[0]: each for each in report.ops}
+    assert by_op["sub"].error > 0.01 > by_op["add"].error  # the difference of numbers near 1000, which f16 holds to 0.5
+    assert 0 < by_op["mul"].own < 1e-3
+    assert [each.error for each in report.ops if each.finite] == sorted(
+        (each.error for each in report.ops if each.finite), reverse=True
+    )
+    assert "first op that is not finite" in str(report)
+    assert rlx.precision_report(g, {"x": [0.1, 0.2, 0.3, 6.0]}, "auto_mixed").first_nonfinite is None
+    exact = rlx.precision_report(mlp("B"), {**mlp_data(5), **{n: np.ones(s.shape) for n, s in mlp("B").params.items()}},
+                                 "always_f32")
+    assert {each.error for each in exact.ops} == {0.0}
