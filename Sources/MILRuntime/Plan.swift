@@ -117,6 +117,12 @@ public final class Plan: @unchecked Sendable {
         code.run()
     }
 
+    /// Runs `runs` times (with all the effects of a run) on one thread and tells where the time goes.
+    public func profile(runs: Int = 10) throws(RuntimeError) -> [InstructionProfile] {
+        for check in checks { try check() }
+        return code.profile(runs: runs)
+    }
+
     /// For tests: runs on one instruction set; false where the processor does not have it.
     func run(instructionSet: String) -> Bool { code.run(instructionSet: instructionSet) }
 
@@ -178,6 +184,8 @@ extension GraphBuilder {
         if buffer.isComputed, view.isDense, view.offset == 0, view.count == buffer.count, taken[view.buffer] == nil {
             return view
         }
-        return try map(RLXK_COPY, [view], view.type)
+        let copy = try empty(view.type, view.shape)
+        self.copy(view, into: copy)
+        return copy
     }
 }

@@ -333,8 +333,9 @@ static void RLXK_FN(move_tile)(const tile *t, const rlxk_operand *o, int64_t off
     }
 }
 
-static void RLXK_FN(fold_tile)(const tile *t, const rlxk_sink *s, uint32_t *data, const void *slot) {
-    const int32_t inner = t->dims - 1;
+/* Folds the slot's dimensions split ..< end into the sink. */
+static void RLXK_FN(fold_tile)(const tile *t, const rlxk_sink *s, uint32_t *data, int32_t end, const void *slot) {
+    const int32_t inner = end - 1;
     const fold_functions *fold = &RLXK_FN(folds)[s->fold];
     int64_t index[RLXK_DIMS] = { 0 }, offset = 0;
     const uint32_t *lanes = slot;
@@ -397,7 +398,9 @@ static void RLXK_FN(run_tile)(const rlxk_chain *c, const tile *t, int64_t chunk,
     }
     for (int32_t i = 0; i < c->sinks; i++) {
         const rlxk_sink *s = &c->sink[i];
-        RLXK_FN(fold_tile)(t, s, (uint32_t *)s->data + chunk * s->shift + tile_offset(t, s->stride), at[s->slot]);
+        const int32_t end = c->slot[s->slot].extent == RLXK_LANES_EXTENT ? c->dims : c->row;
+        uint32_t *data = (uint32_t *)s->data + chunk * s->shift + tile_offset(t, s->stride);
+        RLXK_FN(fold_tile)(t, s, data, end, at[s->slot]);
     }
 }
 
@@ -442,8 +445,7 @@ static void RLXK_FN(chain)(const void *arguments, int32_t worker, int32_t worker
     }
 }
 
-static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t workers) {
-    const rlxk_combine *c = arguments;
+static void RLXK_FN(combine_one)(const rlxk_combine *c, int32_t worker, int32_t workers) {
     const fold_functions *fold = &RLXK_FN(folds)[c->fold];
     int64_t begin, end;
     rlxk_share((c->count + RLXK_TILE - 1) / RLXK_TILE, worker, workers, &begin, &end);
@@ -455,6 +457,11 @@ static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t work
             fold->fold(result, 1, (const uint32_t *)c->partials + chunk * c->count + first, n);
         }
     }
+}
+
+static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_combines *c = arguments;
+    for (int32_t i = 0; i < c->count; i++) RLXK_FN(combine_one)(&c->list[i], worker, workers);
 }
 
 #undef SERIAL_LOOP

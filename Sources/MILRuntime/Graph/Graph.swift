@@ -42,7 +42,7 @@ struct Node {
         switch work {
         case .map(let map): map.operands
         case .fold(let fold): [fold.operand]
-        case .product(let product): [product.a, product.b] + (product.bias.map { [$0] } ?? [])
+        case .product(let product): [product.a, product.b] + [product.bias, product.gate].compactMap(\.self)
         case .kernel(let kernel): kernel.reads
         }
     }
@@ -80,6 +80,7 @@ extension Node {
             product.b = moved(product.b)
             product.c = moved(product.c)
             product.bias = product.bias.map(moved)
+            product.gate = product.gate.map(moved)
             node.work = .product(product)
         case .kernel(var kernel):
             kernel.reads = kernel.reads.map(moved)
@@ -106,13 +107,16 @@ struct Fold {
     var result: View
 }
 
-/// C[..., m, n] = activation(A[..., m, k] B[..., k, n] + bias[n]) over f32 views with equal batch dimensions.
+/// C[..., m, n] = activation(A[..., m, k] B[..., k, n] + bias[n]) where gate[..., m, n] > 0, else 0. Views are f32, with
+/// equal batch dimensions.
 struct Product {
     var a: View
     var b: View
     var c: View
     var bias: View?
     var relu = false
+    /// Lies as C does.
+    var gate: View?
 }
 
 /// A call of some other C kernel.

@@ -6,12 +6,22 @@ final class GraphBuilder {
     private(set) var graph = Graph()
     /// Whom to name in an error.
     var place = RuntimeError.Place.boundary("")
-    private var denseCopies: [View: View] = [:]
-    private var scalars: [Scalar: View] = [:]
+    private var smallConstants: [SmallConstant: Int] = [:]
+    /// Results of maps and folds, to be had again without computing them twice.
+    private var results: [Computation: View] = [:]
 
-    private struct Scalar: Hashable {
-        var bits: UInt32
+    private struct SmallConstant: Hashable {
         var type: ElementType
+        var bytes: [UInt8]
+    }
+
+    private struct Computation: Hashable {
+        var code: UInt32
+        var operands: [View]
+        var axes: [Int]? = nil
+        var type: ElementType
+        var p: UInt32 = 0
+        var q: UInt32 = 0
     }
 
     // MARK: Values
@@ -28,9 +38,20 @@ final class GraphBuilder {
         return view
     }
 
+    /// Small constants with the same bytes share a buffer, so that what is computed from them is computed once.
     func constant(_ storage: Storage) -> View {
-        constant(storage.type, storage.shape, at: UnsafeRawPointer(storage.bytes.baseAddress!), owner: storage)
+        let address = UnsafeRawPointer(storage.bytes.baseAddress!)
+        guard storage.bytes.count <= Self.largestSharedConstant else {
+            return constant(storage.type, storage.shape, at: address, owner: storage)
+        }
+        let key = SmallConstant(type: storage.type, bytes: Array(storage.bytes))
+        if let known = smallConstants[key] { return View(buffer: known, type: storage.type, shape: storage.shape) }
+        let view = constant(storage.type, storage.shape, at: address, owner: storage)
+        smallConstants[key] = view.buffer
+        return view
     }
+
+    private static let largestSharedConstant = 1024
 
     func constant(_ type: ElementType, _ shape: [Int], at address: UnsafeRawPointer, owner: AnyObject) -> View {
         let count = shape.reduce(1, *)
@@ -40,19 +61,21 @@ final class GraphBuilder {
 
     /// A rank-0 constant.
     func scalar(_ value: Float, _ type: ElementType) throws(RuntimeError) -> View {
-        let key = Scalar(bits: value.bitPattern, type: type)
-        if let known = scalars[key] { return known }
         let storage = try Storage(type: type, shape: [])
         switch type {
         case .float32: storage.fill([value])
         case .float16: storage.fill([rlxk_float_to_half(value)])
-        case .int32: storage.fill([Int32(value)])
-        case .int16, .uint16: storage.fill([UInt16(truncatingIfNeeded: Int(value))])
-        case .int8, .uint8, .bool: storage.fill([UInt8(truncatingIfNeeded: Int(value))])
+        case .int32: storage.fill([Self.integer(value)])
+        case .int16, .uint16: storage.fill([UInt16(truncatingIfNeeded: Self.integer(value))])
+        case .int8, .uint8, .bool: storage.fill([UInt8(truncatingIfNeeded: Self.integer(value))])
         }
-        let view = constant(storage)
-        scalars[key] = view
-        return view
+        return constant(storage)
+    }
+
+    /// The number without its fraction; what does not fit becomes the nearest that does, NaN 0.
+    private static func integer(_ value: Float) -> Int32 {
+        if value.isNaN { return 0 }
+        return Int32(exactly: value.rounded(.towardZero)) ?? (value < 0 ? .min : .max)
     }
 
     func constantAddress(_ view: View) -> UnsafeRawPointer? {
@@ -67,11 +90,7 @@ final class GraphBuilder {
 
     /// The same values as a dense view, by a copy if need be.
     func dense(_ view: View) throws(RuntimeError) -> View {
-        if view.isDense { return view }
-        if let known = denseCopies[view] { return known }
-        let copy = try map(RLXK_COPY, [view], view.type)
-        denseCopies[view] = copy
-        return copy
+        view.isDense ? view : try map(RLXK_COPY, [view], view.type)
     }
 
     func reshape(_ view: View, _ shape: [Int]) throws(RuntimeError) -> View {
@@ -96,7 +115,11 @@ final class GraphBuilder {
             }
             shape = both
         }
+        let computation = Computation(
+            code: op.rawValue, operands: operands, type: type, p: p.bitPattern, q: q.bitPattern)
+        if let known = results[computation] { return known }
         let result = try empty(type, shape)
+        results[computation] = result
         if result.count == 0 { return result }
         add(.map(Map(op: op, operands: operands.map { $0.broadcast(to: shape) }, result: result, p: p, q: q)))
         return result
@@ -111,12 +134,15 @@ final class GraphBuilder {
     /// Folds `axes`, which stay as dimensions of size 1. The result is f32 for floats and i32 for the others.
     func fold(_ kind: FoldKind, _ operand: View, axes: [Int]) throws(RuntimeError) -> View {
         if axes.allSatisfy({ operand.shape[$0] == 1 }) { return try map(RLXK_COPY, [operand], operand.type.register) }
+        let code = kind.code(for: operand.type.register)
+        let computation = Computation(code: code.rawValue, operands: [operand], axes: axes, type: operand.type.register)
+        if let known = results[computation] { return known }
         var shape = operand.shape
         for axis in axes { shape[axis] = 1 }
         let result = try empty(operand.type.register, shape)
+        results[computation] = result
         if result.count == 0 { return result }
-        let target = result.broadcast(to: operand.shape)
-        add(.fold(Fold(kind: kind.code(for: operand.type.register), operand: operand, result: target)))
+        add(.fold(Fold(kind: code, operand: operand, result: result.broadcast(to: operand.shape))))
         return result
     }
 

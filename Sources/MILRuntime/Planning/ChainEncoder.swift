@@ -1,108 +1,62 @@
-// Lays a chain out in tiles, slots and chunks, and writes it as the struct that the chain kernel reads.
+// Gives the values of a chain their slots and writes the chain as the struct that its kernel reads.
 import RLXKernels
 
 struct ChainEncoder {
     private var program: ChainProgram
+    private let tiling: ChainTiling
+    private let chunks: ChainChunks
+    private let places: [RuntimeError.Place]
     private let inPlace: [Int: Int]
-    private var split = 0
-    private var step = 1
-    private var tiles = 0
-    private var chunkTiles = 1
 
     private var slots: [rlxk_slot] = []
     private var scratch = 0
     private var inputAccess: [rlxk_access] = []
     private var outputIsDirect: [Bool] = []
-    /// Scalar steps first: they run once.
+    /// The steps in the order in which they run: those with one element first, and once.
     private var order: [Int] = []
     private var prologue = 0
 
     /// The launches that run the chain. `addBuffer` makes a buffer of so many 32-bit elements.
     static func launches(
-        _ nodes: [Node], space: [Int], stored: Set<Int>, inPlace: [Int: Int], addBuffer: (Int) -> Int
+        _ group: Group, stored: Set<Int>, inPlace: [Int: Int], addBuffer: (Int) -> Int
     ) throws(RuntimeError) -> [Launch] {
-        var program = ChainProgram(nodes, space: space, stored: stored)
+        var program = ChainProgram(group, stored: stored)
         program.collapse()
+        let places = group.members.map(\.node.place)
         guard program.space.count <= Launch.largestRank else {
             throw .unsupported(
-                .feature("an access pattern of \(program.space.count) separate dimensions"), nodes[0].place)
+                .feature("an access pattern of \(program.space.count) separate dimensions"), places[0])
         }
-        var encoder = ChainEncoder(program, inPlace)
-        return encoder.launches(addBuffer)
+        program.fillEmptySpace()
+        let encoder = ChainEncoder(program, places, inPlace)
+        let partials = encoder.chunks.partials.map(addBuffer)
+        return [encoder.chainLaunch(partials)] + encoder.combineLaunch(partials)
     }
 
-    private init(_ program: ChainProgram, _ inPlace: [Int: Int]) {
+    private init(_ program: ChainProgram, _ places: [RuntimeError.Place], _ inPlace: [Int: Int]) {
         self.program = program
+        self.places = places
         self.inPlace = inPlace
-        if self.program.space.isEmpty { makeSpaceOfOne() }
-        chooseTiles()
+        tiling = ChainTiling(space: program.space, row: program.row)
+        chunks = ChainChunks(program, tiling)
         chooseAccess()
         giveOutSlots()
-    }
-
-    private mutating func makeSpaceOfOne() {
-        program.space = [1]
-        for index in program.inputs.indices { program.inputs[index].operand.strides = [1] }
-        for index in program.outputs.indices { program.outputs[index].target.strides = [1] }
-        for index in program.sinks.indices { program.sinks[index].target.strides = [0] }
-    }
-
-    // MARK: Tiles
-
-    private mutating func chooseTiles() {
-        let space = program.space
-        let limit = Int(RLXK_TILE)
-        var inside = 1
-        split = space.count - 1
-        while split > 0, inside * space[split] <= limit {
-            inside *= space[split]
-            split -= 1
-        }
-        let fitting = max(1, limit / max(inside, 1))
-        if space[split] <= fitting {
-            step = max(space[split], 1)
-        } else {
-            // Even tiles, in whole vectors where the innermost dimension is cut.
-            let pieces = (space[split] + fitting - 1) / fitting
-            step = (space[split] + pieces - 1) / pieces
-            if inside == 1 { step = min((step + 15) / 16 * 16, fitting) }
-        }
-        tiles = space[..<split].reduce(1, *) * tilesAlongSplit
-        if space.contains(0) { tiles = 0 }
-    }
-
-    private var tilesAlongSplit: Int { (program.space[split] + step - 1) / step }
-
-    /// Elements of the largest tile.
-    private var lanes: Int { program.space[(split + 1)...].reduce(step, *) }
-
-    /// Whether a tile's elements lie one after another in memory.
-    private func isDenseInTile(_ strides: [Int]) -> Bool {
-        var expected = 1
-        for axis in stride(from: program.space.count - 1, through: split, by: -1) {
-            if strides[axis] != expected { return false }
-            expected *= program.space[axis]
-        }
-        return true
     }
 
     // MARK: Access
 
     private mutating func chooseAccess() {
         inputAccess = program.inputs.map { value, operand in
-            if program.values[value].isScalar || tiles == 1 && !isPlain(operand) { return RLXK_ONCE }
-            if isPlain(operand) {
-                // Stores go one after another: the first must not change what a second one moves.
-                return isMovedOn(value) && isOverwritten(operand) ? RLXK_MOVED : RLXK_DIRECT
-            }
-            return operand.strides[...split].allSatisfy { $0 == 0 } ? RLXK_ONCE : RLXK_MOVED
+            let access = tiling.access(operand, program.extents[value])
+            // Stores go one after another: the first must not change what a second one moves.
+            return access == RLXK_DIRECT && isMovedOn(value) && isOverwritten(operand) ? RLXK_MOVED : access
         }
         var computedAt: [Int: Int] = [:]
         for (index, step) in program.steps.enumerated() { computedAt[step.out] = index }
         var taken: Set<Int> = []
         outputIsDirect = program.outputs.map { output in
-            guard let step = computedAt[output.value], isPlain(output.target),
-                taken.insert(output.value).inserted
+            guard let step = computedAt[output.value],
+                tiling.isPlain(output.target, program.extents[output.value]), taken.insert(output.value).inserted
             else { return false }
             return !isOverwrittenEarly(output.target, at: step)
         }
@@ -116,10 +70,6 @@ struct ChainEncoder {
         program.outputs.contains { inPlace[$0.target.buffer] == operand.buffer }
     }
 
-    private func isPlain(_ operand: ChainProgram.Operand) -> Bool {
-        operand.type.size == 4 && isDenseInTile(operand.strides)
-    }
-
     /// Whether a step after `step` still needs the input that the output takes the place of.
     private func isOverwrittenEarly(_ target: ChainProgram.Operand, at step: Int) -> Bool {
         guard let buffer = inPlace[target.buffer] else { return false }
@@ -130,130 +80,6 @@ struct ChainEncoder {
 
     private func isRead(_ value: Int, after step: Int) -> Bool {
         program.steps[(step + 1)...].contains { $0.arguments.contains(value) } || isMovedOn(value)
-    }
-
-    // MARK: Slots
-
-    private mutating func giveOutSlots() {
-        let scalar = program.steps.indices.filter { program.values[program.steps[$0].out].isScalar }
-        order = scalar + program.steps.indices.filter { !program.values[program.steps[$0].out].isScalar }
-        prologue = scalar.count
-
-        slots = program.values.map { rlxk_slot(offset: 0, extent: $0.isScalar ? RLXK_ONE_EXTENT : RLXK_LANES_EXTENT) }
-        var lastUse = Array(repeating: -1, count: slots.count)
-        for (time, index) in order.enumerated() {
-            for argument in program.steps[index].arguments { lastUse[argument] = time }
-        }
-        for output in program.outputs { lastUse[output.value] = order.count }
-        for sink in program.sinks { lastUse[sink.value] = order.count }
-
-        // Scalars and what is read once stay for the whole walk.
-        for value in slots.indices where program.values[value].isScalar { slots[value].offset = reserve(16) }
-        var free: [Int64] = []
-        let size = (lanes + 15) / 16 * 16
-        for (index, input) in program.inputs.enumerated() where !program.values[input.value].isScalar {
-            if inputAccess[index] != RLXK_DIRECT { slots[input.value].offset = reserve(size) }
-        }
-        let moved = program.inputs.indices.filter { inputAccess[$0] == RLXK_MOVED }.map { program.inputs[$0].value }
-        var direct: Set<Int> = []
-        for (index, output) in program.outputs.enumerated() where outputIsDirect[index] { direct.insert(output.value) }
-        for (time, index) in order.enumerated() where time >= prologue {
-            let step = program.steps[index]
-            // An operand that ends here may give its slot to the result: loops go element by element.
-            for argument in Set(step.arguments) where lastUse[argument] == time && !direct.contains(argument) {
-                let isComputed = !program.inputs.contains { $0.value == argument }
-                if !program.values[argument].isScalar, isComputed || moved.contains(argument) {
-                    free.append(slots[argument].offset)
-                }
-            }
-            if !direct.contains(step.out) { slots[step.out].offset = free.popLast() ?? reserve(size) }
-        }
-    }
-
-    private mutating func reserve(_ floats: Int) -> Int64 {
-        defer { scratch += floats }
-        return Int64(scratch)
-    }
-
-    // MARK: Launches
-
-    private var nanoseconds: Double {
-        let steps = program.steps.reduce(0.0) { $0 + $1.op.nanoseconds }
-        let moves = Double(program.inputs.count + program.outputs.count + program.sinks.count) * 0.1
-        return Double(program.space.reduce(1, *)) * (steps + moves)
-    }
-
-    /// Fills of one chunk, and where its part of the sinks lies.
-    private struct Folding {
-        var chunkTiles: Int
-        var begin = 0
-        var count: Int
-        var shift = 0
-        var chunks: Int
-    }
-
-    private mutating func launches(_ addBuffer: (Int) -> Int) -> [Launch] {
-        var folding = Folding(chunkTiles: 1, count: 0, chunks: 1)
-        var partials: [Int] = []
-        if let sink = program.sinks.first {
-            folding = chooseFolding(of: sink)
-            if folding.shift > 0 { partials = program.sinks.map { _ in addBuffer(folding.chunks * folding.shift) } }
-        }
-        chunkTiles = folding.chunkTiles
-        return [chainLaunch(folding, partials)] + combineLaunches(folding, partials)
-    }
-
-    /// Cuts the walk into chunks that fold on their own: by kept outer indices where there are enough of them, else
-    /// by tiles, with one set of partial results for each chunk. All sinks keep the same dimensions.
-    private func chooseFolding(of sink: ChainProgram.Sink) -> Folding {
-        let space = program.space
-        let isKept = sink.target.strides.map { $0 != 0 }
-        let kept = keptElements(sink.target.strides)
-        let whole = Folding(chunkTiles: max(tiles, 1), count: kept, chunks: 1)
-        if tiles <= 8 { return whole }
-
-        let prefix = isKept.firstIndex(of: false) ?? space.count
-        let outer = space[..<prefix].reduce(1, *)
-        if outer >= 16 {
-            // The fewest tiles that always hold whole outer indices, and how many of these they hold.
-            var unit = 1
-            var indices = 1
-            if split >= prefix {
-                unit = space[prefix..<split].reduce(1, *) * tilesAlongSplit
-            } else if split == 0 || space[split] % step == 0 {
-                indices = space[(split + 1)..<prefix].reduce(step, *)
-            } else {
-                unit = tilesAlongSplit
-                indices = space[split..<prefix].reduce(1, *)
-            }
-            let units = (tiles + unit - 1) / unit
-            let grouped = max(1, units / 32)
-            let elements = grouped * indices * (kept / outer)
-            return Folding(
-                chunkTiles: unit * grouped, begin: elements, count: elements,
-                chunks: (units + grouped - 1) / grouped)
-        }
-        let affordable = max(1, space.reduce(1, *) / (4 * max(kept, 1)))
-        let perChunk = (tiles + min(16, tiles / 8, affordable) - 1) / min(16, tiles / 8, affordable)
-        let chunks = (tiles + perChunk - 1) / perChunk
-        if chunks == 1 { return whole }
-        return Folding(chunkTiles: perChunk, count: kept, shift: kept, chunks: chunks)
-    }
-
-    private func chainLaunch(_ folding: Folding, _ partials: [Int]) -> Launch {
-        let encoder = self
-        let sinkBuffers = partials.isEmpty ? program.sinks.map(\.target.buffer) : partials
-        var launch = Launch(
-            run: rlxk_chain_run,
-            reads: Set(program.inputs.map(\.operand.buffer)),
-            writes: Set(program.outputs.map(\.target.buffer) + sinkBuffers),
-            isSerial: nanoseconds < Launch.serialNanoseconds,
-            scratch: scratch
-        ) { arguments, memory in
-            UnsafeRawPointer(encoder.encode(folding, partials, arguments, memory))
-        }
-        launch.overlays = overlays
-        return launch
     }
 
     /// Pairs of a result and an operand with one element type and one place for each index, where the result is
@@ -277,67 +103,133 @@ struct ChainEncoder {
         return result
     }
 
-    private func combineLaunches(_ folding: Folding, _ partials: [Int]) -> [Launch] {
-        zip(program.sinks, partials).map { sink, partial in
-            let target = sink.target
-            return Launch(
-                run: rlxk_combine_run, reads: [partial], writes: [target.buffer],
-                isSerial: Double(folding.chunks * folding.shift) * 0.1 < Launch.serialNanoseconds
-            ) { arguments, memory in
-                UnsafeRawPointer(
-                    arguments.store(
-                        rlxk_combine(
-                            partials: memory.addresses[partial],
-                            result: memory.addresses[target.buffer] + target.offset * target.type.size,
-                            chunks: Int64(folding.chunks), count: Int64(folding.shift), fold: sink.kind)))
+    // MARK: Slots
+
+    private mutating func giveOutSlots() {
+        let isOnce = program.steps.map { program.extents[$0.out] == .one }
+        order = program.steps.indices.filter { isOnce[$0] } + program.steps.indices.filter { !isOnce[$0] }
+        prologue = isOnce.count { $0 }
+
+        slots = program.extents.map { rlxk_slot(offset: 0, extent: $0.kernelExtent) }
+        var lastUse = Array(repeating: -1, count: slots.count)
+        for (time, index) in order.enumerated() {
+            for argument in program.steps[index].arguments { lastUse[argument] = time }
+        }
+        for output in program.outputs { lastUse[output.value] = order.count }
+        for sink in program.sinks { lastUse[sink.value] = order.count }
+
+        // Whether another value may have the slot when this one is not needed any more.
+        var isReusable = Array(repeating: true, count: slots.count)
+        for value in slots.indices where program.extents[value] == .one {
+            slots[value].offset = reserve(1)
+            isReusable[value] = false
+        }
+        for (index, input) in program.inputs.enumerated() where program.extents[input.value] != .one {
+            isReusable[input.value] = inputAccess[index] == RLXK_MOVED
+            if inputAccess[index] != RLXK_DIRECT {
+                slots[input.value].offset = reserve(tiling.elements(program.extents[input.value]))
             }
         }
+        var isDirect = Array(repeating: false, count: slots.count)
+        for (index, output) in program.outputs.enumerated() where outputIsDirect[index] {
+            isDirect[output.value] = true
+            isReusable[output.value] = false
+        }
+        var free: [ChainProgram.Extent: [Int64]] = [:]
+        for (time, index) in order.enumerated() where time >= prologue {
+            let step = program.steps[index]
+            // An operand that ends here may give its slot to the result: loops go element by element.
+            for argument in Set(step.arguments) where lastUse[argument] == time && isReusable[argument] {
+                free[program.extents[argument], default: []].append(slots[argument].offset)
+            }
+            if !isDirect[step.out] {
+                let extent = program.extents[step.out]
+                slots[step.out].offset = free[extent]?.popLast() ?? reserve(tiling.elements(extent))
+            }
+        }
+    }
+
+    /// Scratch floats, in whole cache lines.
+    private mutating func reserve(_ floats: Int) -> Int64 {
+        defer { scratch += (floats + 15) / 16 * 16 }
+        return Int64(scratch)
+    }
+
+    // MARK: Launches
+
+    private var nanoseconds: Double {
+        let elements = [
+            ChainProgram.Extent.one: 1.0, .rows: Double(program.space[..<program.row].reduce(1, *)),
+            .lanes: Double(program.space.reduce(1, *)),
+        ]
+        var sum = Double(program.inputs.count + program.outputs.count + program.sinks.count) * 0.1 * elements[.lanes]!
+        for step in program.steps {
+            let widest = step.arguments.map { program.extents[$0] }.max()!
+            sum += elements[max(widest, program.extents[step.out])]! * step.op.nanoseconds
+            if isByRow(step) { sum += elements[.rows]! * 3 }
+        }
+        return sum
+    }
+
+    private func chainLaunch(_ partials: [Int]) -> Launch {
+        let encoder = self
+        let sinkBuffers = partials.isEmpty ? program.sinks.map(\.target.buffer) : partials
+        var launch = Launch(
+            run: rlxk_chain_run, places: places,
+            reads: Set(program.inputs.map(\.operand.buffer)),
+            writes: Set(program.outputs.map(\.target.buffer) + sinkBuffers),
+            isSerial: nanoseconds < Launch.serialNanoseconds,
+            scratch: scratch
+        ) { arguments, memory in
+            UnsafeRawPointer(encoder.encode(partials, arguments, memory))
+        }
+        launch.overlays = overlays
+        return launch
+    }
+
+    private func combineLaunch(_ partials: [Int]) -> [Launch] {
+        if partials.isEmpty { return [] }
+        let sinks = program.sinks
+        let chunks = chunks
+        let elements = chunks.partials.reduce(0, +)
+        return [
+            Launch(
+                run: rlxk_combine_run, places: places, reads: Set(partials), writes: Set(sinks.map(\.target.buffer)),
+                isSerial: Double(elements) * 0.1 < Launch.serialNanoseconds
+            ) { arguments, memory in
+                let list = sinks.indices.map { index in
+                    rlxk_combine(
+                        partials: memory.addresses[partials[index]], result: memory[sinks[index].target],
+                        chunks: Int64(chunks.count), count: Int64(chunks.parts[index].shift), fold: sinks[index].kind)
+                }
+                return UnsafeRawPointer(
+                    arguments.store(rlxk_combines(list: UnsafePointer(arguments.store(list)), count: Int32(list.count))))
+            }
+        ]
     }
 
     // MARK: Writing
 
     private func encode(
-        _ folding: Folding, _ partials: [Int], _ arguments: Arguments, _ memory: Memory
+        _ partials: [Int], _ arguments: Arguments, _ memory: Memory
     ) -> UnsafeMutablePointer<rlxk_chain> {
-        func operand(_ operand: ChainProgram.Operand, _ access: rlxk_access, _ slot: Int) -> rlxk_operand {
-            var result = rlxk_operand()
-            result.data = memory.addresses[operand.buffer] + operand.offset * operand.type.size
-            fill(&result.stride, operand.strides)
-            result.type = operand.type.kernelType
-            result.access = access
-            result.slot = Int32(slot)
-            return result
-        }
         let inputs = program.inputs.enumerated().map { index, input in
-            operand(input.operand, inputAccess[index], input.value)
+            encode(input.operand, inputAccess[index], input.value, memory)
         }
         let outputs = program.outputs.enumerated().map { index, output in
-            operand(output.target, outputIsDirect[index] ? RLXK_DIRECT : RLXK_MOVED, output.value)
+            encode(output.target, outputIsDirect[index] ? RLXK_DIRECT : RLXK_MOVED, output.value, memory)
         }
-        let sinks = program.sinks.enumerated().map { index, sink in
-            var result = rlxk_sink()
-            let target = sink.target
-            result.data = partials.isEmpty
-                ? memory.addresses[target.buffer] + target.offset * target.type.size
-                : memory.addresses[partials[index]]
-            fill(&result.stride, target.strides)
-            result.begin = Int64(folding.begin)
-            result.count = Int64(folding.count)
-            result.total = Int64(folding.begin > 0 ? keptElements(target.strides) : folding.count)
-            result.shift = Int64(folding.shift)
-            result.fold = sink.kind
-            result.slot = Int32(sink.value)
-            return result
+        let sinks = program.sinks.indices.map { index in
+            encode(program.sinks[index], chunks.parts[index], partials.isEmpty ? nil : partials[index], memory)
         }
-
         var chain = rlxk_chain()
         chain.dims = Int32(program.space.count)
-        chain.split = Int32(split)
-        chain.row = chain.dims
+        chain.split = Int32(tiling.split)
+        chain.row = Int32(program.row)
         fill(&chain.size, program.space)
-        chain.step = Int64(step)
-        chain.tiles = Int64(tiles)
-        chain.chunk_tiles = Int64(chunkTiles)
+        chain.step = Int64(tiling.step)
+        chain.tiles = Int64(tiling.count)
+        chain.chunk_tiles = Int64(chunks.tiles)
         chain.prologue = Int32(prologue)
         chain.inputs = Int32(inputs.count)
         chain.steps = Int32(order.count)
@@ -354,8 +246,36 @@ struct ChainEncoder {
         return arguments.store(chain)
     }
 
-    private func keptElements(_ strides: [Int]) -> Int {
-        zip(program.space, strides).reduce(1) { $1.1 == 0 ? $0 : $0 * $1.0 }
+    private func encode(
+        _ operand: ChainProgram.Operand, _ access: rlxk_access, _ slot: Int, _ memory: Memory
+    ) -> rlxk_operand {
+        var result = rlxk_operand()
+        result.data = memory[operand]
+        fill(&result.stride, operand.strides)
+        result.type = operand.type.kernelType
+        result.access = access
+        result.slot = Int32(slot)
+        return result
+    }
+
+    private func encode(
+        _ sink: ChainProgram.Sink, _ part: ChainChunks.Part, _ partial: Int?, _ memory: Memory
+    ) -> rlxk_sink {
+        var result = rlxk_sink()
+        result.data = partial.map { memory.addresses[$0] } ?? memory[sink.target]
+        fill(&result.stride, sink.target.strides)
+        result.begin = Int64(part.begin)
+        result.count = Int64(part.count)
+        result.total = Int64(part.total)
+        result.shift = Int64(part.shift)
+        result.fold = sink.kind
+        result.slot = Int32(sink.value)
+        return result
+    }
+
+    private func isByRow(_ step: ChainProgram.Step) -> Bool {
+        step.op.foldsRows
+            || program.extents[step.out] == .lanes && step.arguments.contains { program.extents[$0] == .rows }
     }
 
     private func encode(_ step: ChainProgram.Step) -> rlxk_step {
@@ -367,11 +287,27 @@ struct ChainEncoder {
         result.z = Int32(step.arguments.count > 2 ? step.arguments[2] : step.arguments[0])
         result.p = step.p
         result.q = step.q
-        if !program.values[step.out].isScalar {
-            for (index, argument) in step.arguments.enumerated() where program.values[argument].isScalar {
-                result.scalars |= 1 << index
-            }
+        result.by_row = isByRow(step) ? 1 : 0
+        for (index, argument) in step.arguments.enumerated()
+        where !step.op.foldsRows && program.extents[argument] < program.extents[step.out] {
+            result.scalars |= 1 << index
         }
         return result
+    }
+}
+
+extension ChainProgram.Extent {
+    var kernelExtent: rlxk_extent {
+        switch self {
+        case .one: RLXK_ONE_EXTENT
+        case .rows: RLXK_ROWS_EXTENT
+        case .lanes: RLXK_LANES_EXTENT
+        }
+    }
+}
+
+extension Memory {
+    subscript(operand: ChainProgram.Operand) -> UnsafeMutableRawPointer {
+        addresses[operand.buffer] + operand.offset * operand.type.size
     }
 }

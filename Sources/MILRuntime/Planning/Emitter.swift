@@ -1,48 +1,6 @@
 // From a graph to instructions: schedule, compile, place in memory, decide on barriers, write arguments.
 import RLXKernels
 
-/// A flat list of instructions and all the memory it needs. Immutable once made.
-final class Code: @unchecked Sendable {
-    private let instructions: UnsafeMutableBufferPointer<rlxk_instruction>
-    private let workers: Int32
-    private let arguments: Arguments
-    private let memory: Storage
-    private let constants: [AnyObject]
-
-    var instructionCount: Int { instructions.count }
-    var arenaBytes: Int { memory.bytes.count }
-
-    fileprivate init(
-        _ list: [rlxk_instruction], workers: Int, arguments: Arguments, memory: Storage, constants: [AnyObject]
-    ) {
-        instructions = .allocate(capacity: list.count)
-        _ = instructions.initialize(from: list)
-        self.workers = Int32(workers)
-        self.arguments = arguments
-        self.memory = memory
-        self.constants = constants
-    }
-
-    deinit {
-        instructions.deallocate()
-    }
-
-    func run() {
-        rlxk_execute(instructions.baseAddress, instructions.count, workers)
-    }
-
-    /// Runs the forms of the kernels for one instruction set; returns false where the processor does not have it.
-    func run(instructionSet: String) -> Bool {
-        var list = Array(instructions)
-        for index in list.indices {
-            guard let kernel = rlxk_variant(list[index].run, instructionSet) else { return false }
-            list[index].run = kernel
-        }
-        rlxk_execute(list, list.count, workers)
-        return true
-    }
-}
-
 struct Emitter {
     private var graph: Graph
     private let results: [Int: UnsafeMutableRawPointer]
@@ -78,6 +36,7 @@ struct Emitter {
     // MARK: Launches
 
     private mutating func compile() throws(RuntimeError) {
+        graph = Epilogues.fuse(graph, results: Set(results.keys))
         let live = liveNodes()
         let steps = Scheduler.steps(of: graph, live: live, inPlace: inPlace)
         var readers: [Int: Int] = [:]
@@ -86,29 +45,34 @@ struct Emitter {
         }
         for step in steps {
             switch step {
-            case .chain(let nodes, let space):
-                var outside = readers
-                for node in nodes { for view in node.reads { outside[view.buffer]! -= 1 } }
-                let written = nodes.flatMap { $0.writes.map(\.buffer) }
-                let stored = Set(written.filter { results[$0] != nil || outside[$0, default: 0] > 0 })
-                var added = graph
-                launches += try ChainEncoder.launches(nodes, space: space, stored: stored, inPlace: inPlace) { count in
-                    added.addBuffer(.int32, count: count)
+            case .chain(let group):
+                var inside: [Int: Int] = [:]
+                for member in group.members {
+                    for view in member.node.reads { inside[view.buffer, default: 0] += 1 }
                 }
-                graph = added
+                let stored = Set(
+                    group.writers.keys.filter { buffer in
+                        results[buffer] != nil || readers[buffer, default: 0] > inside[buffer, default: 0]
+                    })
+                launches += try ChainEncoder.launches(group, stored: stored, inPlace: inPlace) { count in
+                    addBuffer(.int32, count)
+                }
             case .single(let node):
-                var added = graph
-                let addBuffer = { count in added.addBuffer(.float32, count: count) }
                 switch node.work {
                 case .product(let product):
-                    launches += ProductEncoder.launches(product, addBuffer: addBuffer)
+                    launches += ProductEncoder.launches(product, node.place, workers: workers) { count in
+                        addBuffer(.float32, count)
+                    }
                 case .kernel(let kernel):
-                    launches.append(launch(kernel))
+                    launches.append(launch(kernel, node.place))
                 case .map, .fold: preconditionFailure("maps and folds form chains")
                 }
-                graph = added
             }
         }
+    }
+
+    private mutating func addBuffer(_ type: ElementType, _ count: Int) -> Int {
+        graph.addBuffer(type, count: count)
     }
 
     /// The nodes that a result depends on.
@@ -124,9 +88,9 @@ struct Emitter {
         return live.reversed()
     }
 
-    private func launch(_ kernel: Kernel) -> Launch {
+    private func launch(_ kernel: Kernel, _ place: RuntimeError.Place) -> Launch {
         Launch(
-            run: kernel.run, reads: Set(kernel.reads.map(\.buffer)), writes: Set(kernel.writes.map(\.buffer)),
+            run: kernel.run, places: [place], reads: Set(kernel.reads.map(\.buffer)), writes: Set(kernel.writes.map(\.buffer)),
             isSerial: kernel.nanoseconds < Launch.serialNanoseconds, scratch: kernel.scratch
         ) { arguments, memory in
             kernel.arguments(arguments, KernelMemory(kernel: kernel, memory: memory))
@@ -165,7 +129,9 @@ struct Emitter {
                 flags: launch.isSerial ? UInt32(RLXK_SERIAL) : 0)
         }
         setBarriers(&list, addresses)
-        return Code(list, workers: workers, arguments: arguments, memory: memory, constants: constants)
+        return Code(
+            list, places: launches.map(\.places), workers: workers, arguments: arguments, memory: memory,
+            constants: constants)
     }
 
     /// Places of the computed buffers that are no results, or that cannot be written in place; for these, the copies
@@ -229,7 +195,8 @@ struct Emitter {
             op: RLXK_COPY, operands: [View(buffer: output, type: type, shape: shape)],
             result: View(buffer: input, type: type, shape: shape))
         let node = Node(work: .map(map), place: .boundary(""))
-        return try ChainEncoder.launches([node], space: shape, stored: [input], inPlace: [:]) { _ in 0 }
+        let group = Group(node, index: 0, space: shape)
+        return try ChainEncoder.launches(group, stored: [input], inPlace: [:]) { _ in 0 }
     }
 
     // MARK: Barriers

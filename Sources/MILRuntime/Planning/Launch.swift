@@ -37,6 +37,8 @@ struct Launch {
     static let serialNanoseconds = 2000.0
 
     var run: rlxk_kernel
+    /// The operations that it does.
+    var places: [RuntimeError.Place]
     var reads: Set<Int>
     var writes: Set<Int>
     var isSerial: Bool

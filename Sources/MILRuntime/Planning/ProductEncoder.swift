@@ -5,7 +5,9 @@ enum ProductEncoder {
     private static let batchAxes = 3
 
     /// `addBuffer` makes a buffer of so many floats.
-    static func launches(_ product: Product, addBuffer: (Int) -> Int) -> [Launch] {
+    static func launches(
+        _ product: Product, _ place: RuntimeError.Place, workers: Int, addBuffer: (Int) -> Int
+    ) -> [Launch] {
         if product.c.count == 0 { return [] }
         let rank = product.c.rank
         var gemm = rlxk_gemm()
@@ -44,20 +46,21 @@ enum ProductEncoder {
                 shift.b += position * batch.b[axis]
                 shift.c += position * batch.c[axis]
             }
-            launches.append(launch(gemm, product, shift, addBuffer))
+            launches.append(launch(gemm, product, place, shift, workers, addBuffer))
         }
         return launches
     }
 
     private static func launch(
-        _ gemm: rlxk_gemm, _ product: Product, _ shift: (a: Int, b: Int, c: Int), _ addBuffer: (Int) -> Int
+        _ gemm: rlxk_gemm, _ product: Product, _ place: RuntimeError.Place, _ shift: (a: Int, b: Int, c: Int),
+        _ workers: Int, _ addBuffer: (Int) -> Int
     ) -> Launch {
-        let workspace = rlxk_gemm_workspace([gemm], Int32(Launch.largestWorkerCount))
+        let workspace = withUnsafePointer(to: gemm) { rlxk_gemm_workspace($0, Int32(workers)) }
         let buffer = workspace > 0 ? addBuffer(workspace) : nil
         let flops = 2 * Double(gemm.m * gemm.n * gemm.k) * Double(gemm.batch.0 * gemm.batch.1 * gemm.batch.2)
         return Launch(
-            run: rlxk_gemm_run,
-            reads: Set([product.a.buffer, product.b.buffer] + (product.bias.map { [$0.buffer] } ?? [])),
+            run: rlxk_gemm_run, places: [place],
+            reads: Set([product.a, product.b, product.bias, product.gate].compactMap { $0?.buffer }),
             writes: Set([product.c.buffer] + (buffer.map { [$0] } ?? [])),
             isSerial: flops / 20 < Launch.serialNanoseconds
         ) { arguments, memory in
@@ -68,6 +71,9 @@ enum ProductEncoder {
             gemm.b = UnsafePointer(b + shift.b)
             gemm.c = memory[product.c].assumingMemoryBound(to: Float.self) + shift.c
             if let bias = product.bias { gemm.bias = UnsafePointer(memory[bias].assumingMemoryBound(to: Float.self)) }
+            if let gate = product.gate {
+                gemm.gate = UnsafePointer(memory[gate].assumingMemoryBound(to: Float.self) + shift.c)
+            }
             if let buffer { gemm.workspace = memory.addresses[buffer].assumingMemoryBound(to: Float.self) }
             return UnsafeRawPointer(arguments.store(gemm))
         }

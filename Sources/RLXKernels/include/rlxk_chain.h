@@ -88,7 +88,7 @@ typedef enum rlxk_fold {
     RLXK_PRODUCT_I32
 } rlxk_fold;
 
-/* A reduction of a slot of lanes into 32-bit elements. A chunk first sets the `count` elements from chunk * `begin`
+/* A reduction of a slot of lanes or rows into 32-bit elements. A chunk first sets the `count` elements from chunk * `begin`
  * on to the fold's neutral value and then adds its tiles at chunk * `shift`, so that chunks never meet. */
 typedef struct rlxk_sink {
     void *data;
@@ -128,8 +128,13 @@ typedef struct rlxk_combine {
     rlxk_fold fold;
 } rlxk_combine;
 
-/* An rlxk_kernel over an rlxk_combine. */
-void rlxk_combine_run(const void *combine, int32_t worker, int32_t workers);
+typedef struct rlxk_combines {
+    const rlxk_combine *list;
+    int32_t count;
+} rlxk_combines;
+
+/* An rlxk_kernel over an rlxk_combines. */
+void rlxk_combine_run(const void *combines, int32_t worker, int32_t workers);
 
 #ifdef __cplusplus
 }

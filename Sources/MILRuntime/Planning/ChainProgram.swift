@@ -1,4 +1,4 @@
-// Turns the maps and folds of one chain into a block program: values, steps, and how memory is reached.
+// The maps and folds of one chain as a block program: values, steps, and how memory is reached. Knows no addresses.
 import RLXKernels
 
 /// The program of a chain before slots are given out. All strides are over one space.
@@ -10,17 +10,18 @@ struct ChainProgram {
         var strides: [Int]
     }
 
+    /// For how many places of the space a value stands.
+    enum Extent: Int, Comparable {
+        case one, rows, lanes
+        static func < (a: Extent, b: Extent) -> Bool { a.rawValue < b.rawValue }
+    }
+
     struct Step {
         var op: rlxk_op
         var out: Int
         var arguments: [Int]
-        var p: Float
-        var q: Float
-    }
-
-    struct Value {
-        /// One element for all lanes.
-        var isScalar: Bool
+        var p: Float = 0
+        var q: Float = 0
     }
 
     struct Output {
@@ -35,7 +36,9 @@ struct ChainProgram {
     }
 
     var space: [Int]
-    var values: [Value] = []
+    /// Dimensions from here on make up a row; the number of dimensions where there are no rows.
+    var row: Int
+    var extents: [Extent] = []
     /// Values that are read from memory, with the memory.
     var inputs: [(value: Int, operand: Operand)] = []
     var steps: [Step] = []
@@ -46,61 +49,86 @@ struct ChainProgram {
     private var computed: [Int: Int] = [:]
 
     /// - Parameter stored: the buffers that something outside of the chain reads.
-    init(_ nodes: [Node], space: [Int], stored: Set<Int>) {
-        self.space = space
-        let consumed = Set(nodes.flatMap { $0.reads.map(\.buffer) })
-        for node in nodes {
-            switch node.work {
-            case .map(let map): add(map, rounds: consumed.contains(map.result.buffer), isStored: stored)
+    init(_ group: Group, stored: Set<Int>) {
+        space = group.space
+        row = group.row ?? group.space.count
+        let consumed = group.reads
+        for member in group.members {
+            switch member.node.work {
+            case .map(let map): add(map, member, isConsumed: consumed.contains(map.result.buffer), stored)
+            case .fold(let fold) where fold.row != nil && !member.isRow: add(rowFold: fold, member, stored)
             case .fold(let fold):
-                let value = value(of: fold.operand)
-                sinks.append(Sink(target: operand(fold.result), value: value, kind: fold.kind))
+                let level: Extent = member.isRow ? .rows : .lanes
+                let value = widened(value(of: fold.operand, member), to: level)
+                sinks.append(Sink(target: operand(fold.result, member), value: value, kind: fold.kind))
             case .product, .kernel: preconditionFailure("only maps and folds form chains")
             }
         }
         fuseMultiplyAdd()
-        widenScalarResults()
     }
 
-    private func operand(_ view: View) -> Operand {
+    private func operand(_ view: View, _ member: ChainMember) -> Operand {
         // The scheduler has made sure that the view's shape splits into the space.
         let strides =
             space.contains(0)
             ? zip(view.shape, view.strides).filter { $0.0 != 1 }.map(\.1)
-            : splitStrides(of: view, over: space)!
+            : member.strides(of: view, over: space, row: row)!
         return Operand(buffer: view.buffer, offset: view.offset, type: view.type, strides: strides)
     }
 
-    private mutating func value(of view: View) -> Int {
+    private func extent(of strides: [Int]) -> Extent {
+        if space.isEmpty { return .lanes }
+        if strides.allSatisfy({ $0 == 0 }) { return .one }
+        return row < space.count && strides[row...].allSatisfy { $0 == 0 } ? .rows : .lanes
+    }
+
+    private mutating func value(of view: View, _ member: ChainMember) -> Int {
         if let value = computed[view.buffer] { return value }
-        let operand = operand(view)
+        let operand = operand(view, member)
         if let value = known[operand] { return value }
-        values.append(Value(isScalar: !space.isEmpty && operand.strides.allSatisfy { $0 == 0 }))
-        known[operand] = values.count - 1
-        inputs.append((values.count - 1, operand))
-        return values.count - 1
+        extents.append(extent(of: operand.strides))
+        known[operand] = extents.count - 1
+        inputs.append((extents.count - 1, operand))
+        return extents.count - 1
     }
 
-    private mutating func append(_ op: rlxk_op, _ arguments: [Int], p: Float = 0, q: Float = 0) -> Int {
-        values.append(Value(isScalar: arguments.allSatisfy { values[$0].isScalar }))
-        steps.append(Step(op: op, out: values.count - 1, arguments: arguments, p: p, q: q))
-        return values.count - 1
+    private mutating func append(_ op: rlxk_op, _ arguments: [Int], extent: Extent? = nil, p: Float = 0, q: Float = 0) -> Int {
+        extents.append(extent ?? arguments.map { extents[$0] }.max()!)
+        steps.append(Step(op: op, out: extents.count - 1, arguments: arguments, p: p, q: q))
+        return extents.count - 1
     }
 
-    private mutating func add(_ map: Map, rounds isConsumed: Bool, isStored stored: Set<Int>) {
-        let arguments = map.operands.map { value(of: $0) }
+    /// The value with an element for each row or lane.
+    private mutating func widened(_ value: Int, to extent: Extent) -> Int {
+        extents[value] >= extent || space.isEmpty ? value : append(RLXK_COPY, [value], extent: extent)
+    }
+
+    private mutating func add(_ map: Map, _ member: ChainMember, isConsumed: Bool, _ stored: Set<Int>) {
+        let arguments = map.operands.map { value(of: $0, member) }
         var result = map.op == RLXK_COPY ? arguments[0] : append(map.op, arguments, p: map.p, q: map.q)
         let isExact = map.op.staysExact && map.operands.allSatisfy { $0.type == .float16 || !$0.type.isFloat }
         // Storing rounds anyway.
         if map.result.type == .float16, isConsumed, !isExact { result = append(RLXK_ROUND_F16, [result]) }
         if isConsumed { computed[map.result.buffer] = result }
-        if stored.contains(map.result.buffer) { outputs.append(Output(target: operand(map.result), value: result)) }
+        if stored.contains(map.result.buffer) {
+            let value = widened(result, to: member.isRow ? .rows : .lanes)
+            outputs.append(Output(target: operand(map.result, member), value: value))
+        }
+    }
+
+    private mutating func add(rowFold fold: Fold, _ member: ChainMember, _ stored: Set<Int>) {
+        let lanes = widened(value(of: fold.operand, member), to: .lanes)
+        let result = append(fold.rowStep, [lanes], extent: .rows)
+        computed[fold.result.buffer] = result
+        if stored.contains(fold.result.buffer) {
+            outputs.append(Output(target: operand(fold.result, member), value: result))
+        }
     }
 
     // MARK: Rewrites
 
     private func uses() -> [Int] {
-        var uses = Array(repeating: 0, count: values.count)
+        var uses = Array(repeating: 0, count: extents.count)
         for step in steps { for argument in step.arguments { uses[argument] += 1 } }
         for output in outputs { uses[output.value] += 1 }
         for sink in sinks { uses[sink.value] += 1 }
@@ -116,7 +144,11 @@ struct ChainProgram {
             products[step.out] = index
         }
         for (index, step) in steps.enumerated() where step.op == RLXK_ADD || step.op == RLXK_SUB {
-            guard let side = [0, 1].first(where: { products[step.arguments[$0]] != nil }) else { continue }
+            // A product for each row is cheaper than one for each lane.
+            let sides = [0, 1].filter { side in
+                products[step.arguments[side]] != nil && extents[step.arguments[side]] == extents[step.out]
+            }
+            guard let side = sides.first else { continue }
             let product = products.removeValue(forKey: step.arguments[side])!
             let other = step.arguments[1 - side]
             steps[index].op = step.op == RLXK_ADD ? RLXK_MUL_ADD : side == 0 ? RLXK_MUL_SUB : RLXK_MUL_RSUB
@@ -126,34 +158,19 @@ struct ChainProgram {
         steps = steps.enumerated().filter { !removed.contains($0.offset) }.map(\.element)
     }
 
-    /// A scalar that goes to memory as more than one element gets lanes of its own.
-    private mutating func widenScalarResults() {
-        for index in outputs.indices where values[outputs[index].value].isScalar {
-            outputs[index].value = widened(outputs[index].value)
-        }
-        for index in sinks.indices where values[sinks[index].value].isScalar {
-            sinks[index].value = widened(sinks[index].value)
-        }
-    }
-
-    private mutating func widened(_ scalar: Int) -> Int {
-        values.append(Value(isScalar: false))
-        steps.append(Step(op: RLXK_COPY, out: values.count - 1, arguments: [scalar], p: 0, q: 0))
-        return values.count - 1
-    }
-
     // MARK: Space
 
-    /// Merges neighbouring dimensions that every operand walks evenly.
+    /// Merges neighbouring dimensions that every operand walks evenly, but never a row with what is around it.
     mutating func collapse() {
         var all = inputs.map(\.operand.strides) + outputs.map(\.target.strides) + sinks.map(\.target.strides)
         var axis = space.count - 2
         while axis >= 0 {
             let size = space[axis + 1]
-            if all.allSatisfy({ $0[axis] == $0[axis + 1] * size }) {
+            if axis + 1 != row, all.allSatisfy({ $0[axis] == $0[axis + 1] * size }) {
                 space[axis] *= size
                 space.remove(at: axis + 1)
                 for index in all.indices { all[index].remove(at: axis) }
+                if axis + 1 < row { row -= 1 }
             }
             axis -= 1
         }
@@ -161,6 +178,16 @@ struct ChainProgram {
         for index in inputs.indices { inputs[index].operand.strides = rest.removeFirst() }
         for index in outputs.indices { outputs[index].target.strides = rest.removeFirst() }
         for index in sinks.indices { sinks[index].target.strides = rest.removeFirst() }
+    }
+
+    /// A chain of one element has a space of one.
+    mutating func fillEmptySpace() {
+        guard space.isEmpty else { return }
+        space = [1]
+        row = 1
+        for index in inputs.indices { inputs[index].operand.strides = [1] }
+        for index in outputs.indices { outputs[index].target.strides = [1] }
+        for index in sinks.indices { sinks[index].target.strides = [0] }
     }
 }
 
@@ -175,7 +202,9 @@ extension rlxk_op {
         }
     }
 
-    /// A rough time per lane.
+    var foldsRows: Bool { self == RLXK_ROW_SUM || self == RLXK_ROW_MAX || self == RLXK_ROW_MIN }
+
+    /// A rough time per element.
     var nanoseconds: Double {
         switch self {
         case RLXK_EXP, RLXK_EXP2, RLXK_LOG, RLXK_TANH, RLXK_SIGMOID, RLXK_SILU, RLXK_SOFTPLUS, RLXK_GELU,
