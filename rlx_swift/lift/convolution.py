@@ -1,54 +1,41 @@
-"""Rules of convolutions over one or two axes."""
+"""Rules of convolutions over one to three axes."""
 
 from __future__ import annotations
 
 from .. import ops
 from ..ir.tensor import Tensor
 from ..ir.types import Shape
-from ..ops.conv import CONV2D_INPUT_GRAD, ConvGradAttrs
 from .call import Call
 from .table import rule
-from .windows import Windows, as_image, like, windows
+from .windows import for_axes, windows
+
+_CONV = (ops.conv1d, ops.conv2d, ops.conv3d)
+_TRANSPOSED = (ops.conv_transpose1d, ops.conv_transpose2d, ops.conv_transpose3d)
 
 
 @rule("conv")
 def _conv(call: Call) -> Tensor:
     x, weight = call.tensor("x", call.dtype), call.weight("weight", call.dtype)
-    image = as_image(x)
-    over = windows(call, image.shape[2:], weight.shape[2:])
-    bias = call.optional_weight("bias", call.dtype)
-    out = ops.conv2d(
-        image, as_image(weight), bias, over.strides, over.padding, over.dilations, call.integer("groups")
-    )
-    return like(out, x.ndim)
+    over, bias = windows(call, x.shape[2:], weight.shape[2:]), call.optional_weight("bias", call.dtype)
+    conv, groups = for_axes(call, x, _CONV), call.integer("groups")
+    return conv(x, weight, bias, over.strides, over.padding, over.dilations, groups)
 
 
 @rule("conv_transpose")
 def _conv_transpose(call: Call) -> Tensor:
-    """The cotangent of a convolution's image: that convolution leads from the result's size to x's."""
+    """With padding "same" a size becomes size * stride. An `output_shape` cuts the result or extends it with zeros."""
     x, weight = call.tensor("x", call.dtype), call.weight("weight", call.dtype)
-    image, kernel = as_image(x), as_image(weight)
-    strides = (1,) * (4 - x.ndim) + call.integers("strides", (1,) * (x.ndim - 2))
-    size = tuple([n * s for n, s in zip(image.shape[2:], strides, strict=True)])
-    over = windows(call, size, weight.shape[2:])
-    if not call.text("pad_type").lower().startswith("same"):
-        size = _whole(image.shape[2:], over)
-    attrs = ConvGradAttrs(over.strides, over.padding, over.dilations, call.integer("groups"), size)
-    out = like(call.graph.apply(CONV2D_INPUT_GRAD, (image, kernel), attrs)[0], x.ndim)
+    strides = call.integers("strides", (1,) * (x.ndim - 2))
+    over = windows(call, tuple([n * s for n, s in zip(x.shape[2:], strides, strict=True)]), weight.shape[2:])
+    extra = (0,) * len(strides)
+    if call.text("pad_type").lower().startswith("same"):
+        extra = tuple([max(0, stride - reach) for stride, reach in zip(strides, over.reach, strict=True)])
+    transposed = for_axes(call, x, _TRANSPOSED)
+    out = transposed(x, weight, None, strides, over.padding, extra, over.dilations, call.integer("groups"))
     if call.has("output_shape"):
         out = _cut_or_extended(out, (*out.shape[:2], *call.integers("output_shape")[2:]))
     bias = call.optional_weight("bias", call.dtype)
     return out if bias is None else ops.add(out, ops.reshape(bias, (-1,) + (1,) * (x.ndim - 2)))
-
-
-def _whole(size: Shape, over: Windows) -> Shape:
-    """What windows over `size` places reach, without the padding."""
-    return tuple([
-        (n - 1) * stride + (taps - 1) * spread + 1 - sum(pads)
-        for n, stride, taps, spread, pads in zip(
-            size, over.strides, over.kernel, over.dilations, over.padding, strict=True
-        )
-    ])
 
 
 def _cut_or_extended(x: Tensor, shape: Shape) -> Tensor:

@@ -1,61 +1,47 @@
-"""How convolutions and pools lay their windows over an image: strides, dilations, padding, one axis or two."""
+"""How convolutions and pools lay their windows over an image, in MIL's spelling. Knows no rule."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from .. import ops
 from ..ir.tensor import Tensor
 from ..ir.types import Shape
-from ..ops.conv import as_padding
+from ..ops.windows import Pads, as_padding, reach_of
 from .call import Call
-
-Pads = tuple[tuple[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Rows, then columns; an image with one axis has one row."""
+    """One entry an axis."""
 
-    kernel: Shape
+    reach: Shape
     strides: Shape
     dilations: Shape
     padding: Pads
 
 
 def windows(call: Call, size: Shape, kernel: Shape) -> Windows:
-    """The windows of an operation over an image of `size` with two axes; `kernel` has as many as the operation's.
-
-    Raises UnsupportedError for three axes.
-    """
-    axes = len(kernel)
-    if axes not in (1, 2):
-        raise call.unsupported(f"windows over {axes} axes are not lifted")
-    strides, dilations = (call.integers(name, (1,) * axes) for name in ("strides", "dilations"))
-    lead = (1,) * (2 - axes)
-    taps, steps, spread = lead + kernel, lead + strides, lead + dilations
-    reach = tuple([(k - 1) * d + 1 for k, d in zip(taps, spread, strict=True)])
-    return Windows(taps, steps, spread, _padding(call, size, reach, steps, axes))
+    """The windows of an operation over an image of `size`."""
+    ones = (1,) * len(kernel)
+    strides, dilations = call.integers("strides", ones), call.integers("dilations", ones)
+    reach = reach_of(kernel, dilations)
+    return Windows(reach, strides, dilations, _padding(call, size, reach, strides))
 
 
-def _padding(call: Call, size: Shape, reach: Shape, strides: Shape, axes: int) -> Pads:
+def _padding(call: Call, size: Shape, reach: Shape, strides: Shape) -> Pads:
     kind = call.text("pad_type").lower()
     if kind == "custom":
-        pads = call.integers("pad", (0,) * (2 * axes))
-        pairs = [(0, 0)] * (2 - axes) + list(zip(pads[::2], pads[1::2], strict=True))
-        return as_padding(pairs, size, reach, strides, "pad")
+        flat = call.integers("pad", (0,) * (2 * len(size)))
+        return as_padding(list(zip(flat[::2], flat[1::2], strict=True)), size, reach, strides, "pad")
     if kind not in ("valid", "same", "same_lower"):
         raise call.unsupported(f"unknown pad_type {kind!r}")
-    (top, bottom), (left, right) = as_padding(kind.removesuffix("_lower"), size, reach, strides, "pad")
-    return ((bottom, top), (right, left)) if kind == "same_lower" else ((top, bottom), (left, right))
+    pads = as_padding(kind.removesuffix("_lower"), size, reach, strides, "pad")
+    return tuple([(after, before) for before, after in pads]) if kind == "same_lower" else pads
 
 
-def as_image(x: Tensor) -> Tensor:
-    """An image [n, C, W] or kernel as one with one row."""
-    return ops.expand_dims(x, 2) if x.ndim == 3 else x
-
-
-def like(x: Tensor, rank: int) -> Tensor:
-    """Back to the rank that the operation's x has."""
-    return ops.squeeze(x, 2) if rank == 3 else x
-
+def for_axes(call: Call, x: Tensor, functions: tuple[Callable[..., Tensor], ...]) -> Callable[..., Tensor]:
+    """Of functions over one, two, ... axes, that for an image [N, C, ...]."""
+    if not 0 < x.ndim - 2 <= len(functions):
+        raise call.malformed(f"an image has rank 3 to {len(functions) + 2}, got {x.type}")
+    return functions[x.ndim - 3]

@@ -21,7 +21,7 @@ NUMPY = {"fp32": "<f4", "fp16": "<f2", "bool": "?"}
 # What is left out, since converters do not write it for networks that are trained: the operation, and its reason.
 NOT_LIFTED = (
     "local_response_norm .* no such operation", "l2_pool .* no such operation", "reshape_like .* no such operation",
-    "(conv|conv_transpose|max_pool|avg_pool) .* over 3 axes", "(gather|gather_nd) .* batch dimensions",
+    "(gather|gather_nd) .* batch dimensions",
     "(reverse_sequence|space_to_batch|batch_to_space) .* no such operation", ".* the mode '(mul|div)'",
     "(pow|matmul) .* got i32",
 )
