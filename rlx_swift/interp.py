@@ -10,21 +10,31 @@ import numpy as np
 from . import dtypes
 from .dtypes import DType
 from .errors import DTypeError, FeedError
-from .ir.graph import Graph, Leaf, Node
+from .ir.graph import Graph, Leaf, Node, is_noise
 from .ir.symbolic import SymbolicGraph, bound
 from .ir.tensor import Tensor
+from .philox import uniform
 
 
-def evaluate(graph: Graph | SymbolicGraph, feeds: Mapping[str, Any], dtype: Any = None) -> dict[str, np.ndarray]:
+def evaluate(
+    graph: Graph | SymbolicGraph, feeds: Mapping[str, Any], dtype: Any = None, seed: int | None = None
+) -> dict[str, np.ndarray]:
     """The outputs of `graph` by name.
 
     `feeds` has a value for every input, and for every param or buffer that has no initial value in the
     graph or shall have another. Shapes and dtypes are checked as by a session. With `dtype=numpy.float64`
-    every float is computed and returned in float64. An f16 op is computed in float32 and rounded.
+    every float is computed and returned in float64. An f16 op is computed in float32 and rounded. `seed` is for
+    the inputs that `Graph.uniform` made, where they are not fed.
 
     Raises FeedError (missing, unknown, wrong shape) and DTypeError.
     """
-    return run(bound(graph, feeds), feeds, dtype)[0]
+    form = bound(graph, feeds)
+    return run(form, {**noise(form.inputs, seed or 0, 0), **feeds}, dtype)[0]
+
+
+def noise(inputs: Mapping[str, Tensor], seed: int, number: int) -> dict[str, np.ndarray]:
+    """The values of the inputs that `Graph.uniform` made, for one run by its number."""
+    return {name: uniform(seed, number, name, x.shape) for name, x in inputs.items() if is_noise(name)}
 
 
 def run(

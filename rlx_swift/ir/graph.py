@@ -20,6 +20,14 @@ Initializer = Callable[[np.random.Generator, Shape], np.ndarray]
 Init = np.ndarray | Sequence[Any] | float | Initializer | None
 
 
+NOISE = "noise/"
+
+
+def is_noise(name: str) -> bool:
+    """Whether an input is one that `Graph.uniform` made."""
+    return name.startswith(NOISE)
+
+
 class LeafKind(Enum):
     INPUT = "input"
     PARAM = "param"
@@ -92,6 +100,10 @@ class Graph:
         tensor = self._named_leaf(LeafKind.BUFFER, name, shape, f32, init)
         self.buffers[name] = tensor
         return tensor
+
+    def uniform(self, shape: Sequence[int] | int) -> Tensor:
+        """Uniform f32 in (0, 1), anew at each run: an input `noise/<n>` that whoever runs the graph draws."""
+        return self.input(f"{NOISE}{sum(map(is_noise, self.inputs))}", shape)
 
     def constant(self, value: object, dtype: DType | None = None) -> Tensor:
         """A value fixed in the graph. Equal scalars share one leaf."""

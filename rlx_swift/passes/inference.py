@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.graph import Graph, Node
+from ..ir.graph import Graph, Node, is_noise
 from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.symbolic import per_size
 from ..ir.tensor import Tensor
@@ -18,7 +18,7 @@ def inference(graph: Graph) -> Graph:
     """
     new = Copy(graph, _predicting).graph
     new.assigns = {}
-    drop_unused_leaves(new, keep=new.leaves())
+    drop_unused_leaves(new, keep={name: x for name, x in new.leaves().items() if not is_noise(name)})
     return new
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FeedError, ShapeError
+from ..interp import noise
 from ..ir.graph import Graph
 from ..ir.symbolic import KEPT, SymbolicGraph, bound, sample
 from ..ir.types import Shape
@@ -69,7 +70,7 @@ class CompiledGraph:
     """A graph on a device. Params and buffers stay there between runs; setting one never recompiles."""
 
     def __init__(self, graph: Graph | SymbolicGraph, device: Device) -> None:
-        self.graph = graph
+        self.graph, self._runs = graph, 0
         form = sample(graph)
         form.verify()
         self._weights = Weights(device, form)
@@ -92,14 +93,17 @@ class CompiledGraph:
         return self._weights.get(name)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The outputs by name. Assigned buffers take their next values.
+        """The outputs by name. Assigned buffers take their next values. Noise that is not fed is drawn for each run.
 
         Raises FeedError (unknown or missing name, shape, index out of range, param without a value) and DTypeError.
         """
-        forward = bound(self.graph, feeds)
+        forward = bound(self.graph, feeding.require_mapping(feeds))
         self._require_values()
-        arrays = feeding.checked({n: t.type for n, t in forward.inputs.items()}, feeds)
-        return self._programs.get(forward).run(arrays)
+        drawn = noise(forward.inputs, 0, self._runs)
+        types = {name: t.type for name, t in forward.inputs.items() if name not in drawn or name in feeds}
+        results = self._programs.get(forward).run({**drawn, **feeding.checked(types, feeds)})
+        self._runs += 1
+        return results
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an .mlpackage with the params' values inside. A graph with a named dimension cannot be saved."""

@@ -15,21 +15,21 @@ from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.tensor import Tensor
 from ..ir.types import Shape
 from ..optim.requirement import HessianDiag
-from . import random
-from .names import hessian_name, noise_name
+from ..philox import signs, uniform
+from .names import hessian_name, probe_name
 
 
 def hessian_graph(forward: Graph, loss: str, params: Sequence[str], kind: HessianDiag) -> Graph:
-    """Writes `hessian/<param>` from a batch and the inputs `noise/...`."""
+    """Writes `hessian/<param>` from a batch and the inputs `probe/...`."""
     if kind.estimator == "hutchinson":
         return _hutchinson(forward, loss, params)
     return _gauss_newton_bartlett(forward, loss, params)
 
 
-def noise(inputs: Mapping[str, Shape], kind: HessianDiag, seed: int, micro_batch: int) -> dict[str, np.ndarray]:
-    """A value for each `noise/...` input of a program made by `hessian_graph`."""
-    draw = random.signs if kind.estimator == "hutchinson" else random.uniform
-    prefix = noise_name("")
+def probes(inputs: Mapping[str, Shape], kind: HessianDiag, seed: int, micro_batch: int) -> dict[str, np.ndarray]:
+    """A value for each `probe/...` input of a program made by `hessian_graph`."""
+    draw = signs if kind.estimator == "hutchinson" else uniform
+    prefix = probe_name("")
     return {n: draw(seed, micro_batch, n, shape) for n, shape in inputs.items() if n.startswith(prefix)}
 
 
@@ -39,7 +39,7 @@ def _hutchinson(forward: Graph, loss: str, params: Sequence[str]) -> Graph:
     graph.assigns = {}
     for name in params:
         u = graph.inputs.pop(graph.generated[f"v_{name}"])
-        graph.inputs[noise_name(name)] = _renamed(u, noise_name(name))
+        graph.inputs[probe_name(name)] = _renamed(u, probe_name(name))
         estimate = u * graph.outputs[graph.generated[f"hvp_{name}"]]
         _write(graph, name, estimate)
     graph.outputs = {}
@@ -68,7 +68,7 @@ def _gauss_newton_bartlett(forward: Graph, loss: str, params: Sequence[str]) -> 
     seeds: dict[Tensor, Tensor] = {}
     for i, (node, weight) in enumerate(zip(losses, weights, strict=True)):
         logits, axis = node.inputs[0], node.attrs.axis  # type: ignore[attr-defined]
-        u = graph.input(noise_name(f"labels/{i}"), logits.shape)
+        u = graph.input(probe_name(f"labels/{i}"), logits.shape)
         scores = logits - ops.log(-ops.log(u))  # the largest is a draw from softmax(logits): Gumbel's trick
         drawn = ops.cast(scores >= ops.max(scores, axis, keepdims=True), logits.dtype)
         share = ops.expand_dims(ops.sqrt(ops.maximum(weight, 0.0)), axis)

@@ -47,7 +47,7 @@ class Executable(Protocol):
     def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
         """The outputs by name, as arrays of their own. On an error the store is unchanged.
 
-        `feeds` are arrays of the inputs' types; `scalars` feed inputs that are f32 of rank 0.
+        `feeds` are arrays of the inputs' types, and may have more names; `scalars` feed inputs that are f32 of rank 0.
         """
         ...
 

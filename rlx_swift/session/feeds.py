@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtypes
 from ..dtypes import i32
 from ..errors import FeedError
-from ..ir.graph import Graph
+from ..ir.graph import Graph, is_noise
 from ..ir.op import OpKind
 from ..ir.symbolic import SymbolicGraph
 from ..ir.symbolic import bound as bind
@@ -18,7 +18,7 @@ from ..ir.types import TensorType
 
 
 class BatchCheck:
-    """Binds a graph to the size of each batch and checks the batch against it."""
+    """Binds a graph to the size of each batch and checks the batch against it; noise is nothing that users feed."""
 
     def __init__(self, graph: Graph | SymbolicGraph) -> None:
         self._graph = graph
@@ -29,7 +29,7 @@ class BatchCheck:
         """The bound graph and the feeds as arrays of its inputs' types; raises FeedError or DTypeError."""
         forward = bind(self._graph, require_mapping(feeds))
         if forward is not self._forward:
-            self._forward, self._types = forward, {name: t.type for name, t in forward.inputs.items()}
+            self._forward, self._types = forward, {n: t.type for n, t in forward.inputs.items() if not is_noise(n)}
         return forward, checked(self._types, feeds)
 
 

@@ -12,8 +12,8 @@ WEIGHT = "session/weight"
 TOTAL = "session/total"
 FINITE = "session/finite"
 _PREFIXES = (
-    "accum/", "accum_previous/", "ema/", "gradient/", "hessian/", "next/", "noise/", "optimizer/", "previous/",
-    "previous_gradient/", "session/", "state/",
+    "accum/", "accum_previous/", "ema/", "gradient/", "hessian/", "next/", "optimizer/", "previous/",
+    "previous_gradient/", "probe/", "session/", "state/",
 )
 
 
@@ -45,8 +45,8 @@ def next_name(buffer: str) -> str:
     return f"next/{buffer}"
 
 
-def noise_name(site: str) -> str:
-    return f"noise/{site}"
+def probe_name(site: str) -> str:
+    return f"probe/{site}"
 
 
 def scalar_name(group: int, scalar: str) -> str:

@@ -44,7 +44,8 @@ class NumpyExecutable:
         check_ranges(self._ranges, feeds)
         resident = {name: self._store.arrays[name] for name in self._resident}
         numbers = {name: np.asarray(value, np.float32) for name, value in scalars.items()}
-        outputs, assigns = run(self._graph, {**resident, **feeds, **numbers})
+        fed = {name: feeds[name] for name in self.inputs if name in feeds}
+        outputs, assigns = run(self._graph, {**resident, **fed, **numbers})
         self._store.arrays.update(assigns)
         return outputs
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ..interp import noise
 from ..ir.graph import Graph
 from ..optim.requirement import HessianDiag
 from ..optim.schedule import Schedule, rate
 from .compiled import Programs
-from .curvature import hessian_graph, noise
+from .curvature import hessian_graph, probes
 from .device import Device
 from .names import FINITE, LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
 from .programs import Recipe, gradient_graph
@@ -122,6 +123,7 @@ class Trainer:
     def step(self, forward: Graph, feeds: Arrays) -> Outcome:
         """One update from a batch."""
         lr = self.lr()
+        feeds = self.with_noise(forward, feeds)
         fresh = self._estimate(forward, feeds)
         numbers = self.recipe.rule.scalars(self.counters.steps, lr, fresh)
         outcome = self._update.step(forward, feeds, numbers, self._scalars())
@@ -130,7 +132,7 @@ class Trainer:
 
     def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
         """Adds one micro-batch to the window; the outputs of rank 0."""
-        window = self.window
+        window, feeds = self.window, self.with_noise(forward, feeds)
         if not window.count:
             window = self._opened(forward, feeds)
         results = self._update.accumulate(forward, feeds, weight, self._scalars())
@@ -170,8 +172,13 @@ class Trainer:
 
     def gradients(self, forward: Graph, feeds: Arrays) -> tuple[float, Arrays]:
         """The loss and the gradients, without scale; changes nothing."""
-        results = self._gradients.get(forward).run(feeds, self._scalars())
+        results = self._gradients.get(forward).run(self.with_noise(forward, feeds), self._scalars())
         return float(results[self.recipe.loss]), {n: results[gradient_name(n)] for n in self.recipe.rule.shapes}
+
+    def with_noise(self, forward: Graph, feeds: Arrays) -> Arrays:
+        """The feeds with what the next micro-batch draws."""
+        drawn = noise(forward.inputs, self._seed, self.counters.micro_batches)
+        return {**feeds, **drawn} if drawn else feeds
 
     def _scalars(self) -> Scalars:
         if not self.recipe.scaled:
@@ -183,7 +190,7 @@ class Trainer:
         due = self.recipe.rule.due(self.counters.steps)
         for kind in due:
             executable = self._hessians[kind].get(forward)
-            random = noise(executable.inputs, kind, self._seed, self.counters.micro_batches)
+            random = probes(executable.inputs, kind, self._seed, self.counters.micro_batches)
             executable.run({**feeds, **random})
         return due
 

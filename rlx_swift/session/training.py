@@ -11,7 +11,7 @@ import numpy as np
 
 from ..autodiff.reverse import loss_name
 from ..errors import ConfigError, GraphError, NameNotFoundError, SessionError
-from ..ir.graph import Graph
+from ..ir.graph import Graph, is_noise
 from ..ir.symbolic import SymbolicGraph, bound, sample
 from ..lower.mil import lower
 from ..lower.package import write_package
@@ -75,7 +75,8 @@ class TrainingSession:
         self._policy = PrecisionPolicy.ALWAYS_F32
         self._fused_reason = "with_fused_optimizer() was not called"
         self._batches = feeding.BatchCheck(graph)
-        self._prediction_inputs = list(prediction_graph(form, self.loss, self._policy).inputs)
+        predicting = prediction_graph(form, self.loss, self._policy)
+        self._prediction_inputs = [name for name in predicting.inputs if not is_noise(name)]
         rule = self._trained.choose(trainable, 0)
         self._weights.set(self._trained.starts(self._weights))
         self._trainer = Trainer(
@@ -275,7 +276,7 @@ class TrainingSession:
     def evaluate(self, batch: Batch) -> float:
         """The loss of a batch in the graph's inference form; changes nothing."""
         forward, feeds = self._batches.check(batch)
-        return float(self._evaluations.get(forward).run(feeds)[self.loss])
+        return float(self._evaluations.get(forward).run(self._trainer.with_noise(forward, feeds))[self.loss])
 
     def predict(self, feeds: Batch) -> Arrays:
         """The outputs other than the loss, from the inputs that these need; changes nothing.
@@ -285,7 +286,8 @@ class TrainingSession:
         forward = bound(self.graph, feeding.require_mapping(feeds))
         needed = {name: forward.inputs[name].type for name in self._prediction_inputs}
         given = {name: value for name, value in feeds.items() if name in needed or name not in forward.inputs}
-        return self._predictions.get(forward).run(feeding.checked(needed, given))
+        arrays = self._trainer.with_noise(forward, feeding.checked(needed, given))
+        return self._predictions.get(forward).run(arrays)
 
     def fit(
         self, batches: Iterable[Batch], epochs: int = 1, schedule: float | Schedule | None = None,

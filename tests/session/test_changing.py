@@ -23,7 +23,7 @@ def test_the_average_follows_the_weights(device, fused):
     ts.step_accumulated()
     for name, value in ts.ema_params().items():
         np.testing.assert_allclose(value, 0.9 * average[name] + 0.1 * ts.param(name), rtol=1e-6)
-    with pytest.raises(ConfigError, match="ema=0.999"):
+    with pytest.raises(ConfigError, match=r"ema=0\.999"):
         fed_session({"a": [1.0]}, device, fused).ema_params()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlx_swift.session.random import philox, signs, uniform
+from rlx_swift.philox import philox, signs, uniform
 
 # Random123's known answers for philox4x32 with 10 rounds: counter, key, result.
 KNOWN = [
