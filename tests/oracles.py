@@ -136,6 +136,13 @@ def mod(x: np.ndarray, y: np.ndarray, attrs: Any) -> np.ndarray:
     return np.array(values).reshape(pairs[0].shape)
 
 
+@oracle("dropout")
+def dropout(x: np.ndarray, numbers: np.ndarray, attrs: Any) -> np.ndarray:
+    return np.array([
+        v / (1 - attrs.rate) if u >= attrs.rate else 0.0 for v, u in zip(x.ravel(), numbers.ravel(), strict=True)
+    ]).reshape(x.shape)
+
+
 @oracle("floor_div")
 def floor_div(x: np.ndarray, y: np.ndarray, attrs: Any) -> np.ndarray:
     return np.vectorize(lambda a, b: int(a) // int(b))(*np.broadcast_arrays(x, y))

@@ -103,7 +103,10 @@ class Graph:
 
     def uniform(self, shape: Sequence[int] | int) -> Tensor:
         """Uniform f32 in (0, 1), anew at each run: an input `noise/<n>` that whoever runs the graph draws."""
-        return self.input(f"{NOISE}{sum(map(is_noise, self.inputs))}", shape)
+        number = sum(map(is_noise, self.inputs))
+        while f"{NOISE}{number}" in self.inputs:
+            number += 1
+        return self.input(f"{NOISE}{number}", shape)
 
     def constant(self, value: object, dtype: DType | None = None) -> Tensor:
         """A value fixed in the graph. Equal scalars share one leaf."""

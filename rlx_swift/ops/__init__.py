@@ -32,6 +32,7 @@ from .compare import equal, greater, greater_equal, less, less_equal, not_equal
 from .conv import conv1d, conv2d, depthwise_conv2d
 from .conv_more import conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .division import floor_div, mod
+from .dropout import dropout
 from .einsum import dot, einsum, outer
 from .elementwise import (
     abs,
@@ -122,6 +123,7 @@ __all__ = [
     "depthwise_conv2d",
     "div",
     "dot",
+    "dropout",
     "dynamic_slice",
     "dynamic_update_slice",
     "einsum",
