@@ -14,6 +14,7 @@ from .ir.op import OpKind
 from .ir.symbolic import SymbolicGraph, param_spec, spec, trace
 from .ir.tensor import Tensor
 from .lift import lift
+from .lora import lora, lora_params, merge_lora
 from .optim import (
     LAMB,
     MARS,
@@ -37,6 +38,7 @@ from .optim import (
     previous_gradient,
 )
 from .passes.inference import inference
+from .passes.loss import with_loss as with_loss
 from .precision import PrecisionPolicy, precision_report
 from .session.compiled import CompiledGraph, Session
 from .session.config import TrainConfig
@@ -102,6 +104,9 @@ __all__ = [
     "jvp",
     "lift",
     "load_model",
+    "lora",
+    "lora_params",
+    "merge_lora",
     "nn",
     "ops",
     "optim",

@@ -13,7 +13,7 @@ from .. import dtypes
 from ..dtypes import DType, bool_, f32
 from ..errors import DTypeError, GraphError, NameNotFoundError, ShapeError
 from .op import Attrs, Op
-from .tensor import Tensor
+from .tensor import FUNCTIONS, Tensor
 from .types import Shape, TensorType, as_shape
 
 Initializer = Callable[[np.random.Generator, Shape], np.ndarray]
@@ -249,6 +249,20 @@ class Graph:
         from .verify import verify
 
         verify(self)
+
+    def with_loss(
+        self, kind: str, logits: str | None = None, labels: str = "labels", loss: str = "loss", axis: int = -1
+    ) -> Graph:
+        """A copy with one input and one output more: what an output should have been, and the loss of rank 0.
+
+        `kind` is "softmax_cross_entropy" (labels are i32 indices of the classes, which lie along `axis`),
+        "sigmoid_cross_entropy" (labels from 0 to 1), "mse", "l1" or "huber"; each is a mean, in f32. `logits` is
+        the output that it is of, the only one by default. Where that output is a softmax or sigmoid already, the
+        cross entropies are taken of what goes into it.
+
+        Raises ConfigError, NameNotFoundError (no such output), ShapeError and GraphError (a name that is taken).
+        """
+        return FUNCTIONS["with_loss"](self, kind, logits, labels, loss, axis)
 
     def to_json(self) -> str:
         """Structure and constants as JSON text, without param values."""
