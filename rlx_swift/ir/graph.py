@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -79,7 +80,7 @@ class Graph:
         self.outputs: dict[str, Tensor] = {}
         self.assigns: dict[str, Tensor] = {}
         self.generated: dict[str, str] = {}
-        self._scalars: dict[tuple[DType, bytes], Tensor] = {}
+        self._shared: dict[tuple[DType, Shape, bytes], Tensor] = {}
 
     # Leaves
 
@@ -109,18 +110,16 @@ class Graph:
         return self.input(f"{NOISE}{number}", shape)
 
     def constant(self, value: object, dtype: DType | None = None) -> Tensor:
-        """A value fixed in the graph. Equal scalars share one leaf."""
+        """A value fixed in the graph. Equal ones share one leaf."""
         subject = "constant"
         array = dtypes.as_array(value, subject)
         kind = dtype or dtypes.of_numpy(array.dtype, subject)
         host = np.array(dtypes.to_host(array, kind, subject), order="C")
         host.flags.writeable = False
-        if host.ndim:
-            return self._constant(host, kind)
-        key = (kind, host.tobytes())
-        if key not in self._scalars:
-            self._scalars[key] = self._constant(host, kind)
-        return self._scalars[key]
+        key = (kind, host.shape, host.tobytes() if host.nbytes <= 64 else hashlib.sha256(host.data).digest())
+        if key not in self._shared:
+            self._shared[key] = self._constant(host, kind)
+        return self._shared[key]
 
     def _constant(self, host: np.ndarray, dtype: DType) -> Tensor:
         leaf = Leaf(LeafKind.CONSTANT, None, host)

@@ -90,4 +90,4 @@ def drop_unused_leaves(graph: Graph, keep: Mapping[str, Tensor] | None = None) -
         for name in [name for name, t in table.items() if id(t) not in used]:
             del table[name]
     graph.constants = [t for t in graph.constants if id(t) in used]
-    graph._scalars = {key: t for key, t in graph._scalars.items() if id(t) in used}
+    graph._shared = {key: t for key, t in graph._shared.items() if id(t) in used}

@@ -129,6 +129,16 @@ def test_equal_scalars_share_a_constant_and_zeros_keep_their_sign(g):
     assert len(g.constants) == 3
 
 
+def test_equal_arrays_share_a_constant(g):
+    x = g.input("x", (100,))
+    for array in (np.arange(100.0), np.arange(100.0), np.arange(100.0, dtype=np.float32)):
+        x = x + array
+    assert len(g.constants) == 1
+    x + np.arange(100.0)[::-1]
+    x * np.arange(100.0).reshape(1, 100)
+    assert len(g.constants) == 3
+
+
 @pytest.mark.parametrize("use", [bool, list, np.asarray, float, lambda x: x and x, lambda x: 0 < x < 1, len])
 def test_a_tensor_has_no_value_while_building(g, use):
     with pytest.raises((GraphError, TypeError)):
