@@ -509,13 +509,13 @@ def normalization(c):
 
 
 def pads_of(shape, kernel, stride, dilation, kind, pad):
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     if kind == "custom":
         return [(pad[2 * i], pad[2 * i + 1]) for i in range(len(kernel))]
     if kind == "valid":
         return [(0, 0)] * len(kernel)
     result = []
-    for n, r, s in zip(shape, reach, stride):
+    for n, r, s in zip(shape, reach, stride, strict=True):
         total = max(0, (-(-n // s) - 1) * s + r - n)
         low, high = total // 2, total - total // 2
         result.append((low, high) if kind == "same" else (high, low))
@@ -526,7 +526,7 @@ def windows(x, kernel, stride, dilation, pads, fill=0.0):
     """[n, c, *windows, *kernel]"""
     dims = len(kernel)
     x = np.pad(x, [(0, 0), (0, 0), *pads], constant_values=fill)
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     v = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, 2 + dims)))
     at = (slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
     return v[at]
@@ -546,16 +546,17 @@ def conv(x, w, stride, dilation, pads, groups):
 
 def conv_transpose(x, w, stride, dilation, groups):
     """Every element of x adds its multiple of the kernel; nothing is cropped."""
-    dims = w.ndim - 2
-    size = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(x.shape[2:], stride, w.shape[2:], dilation)]
+    sizes = zip(x.shape[2:], stride, w.shape[2:], dilation, strict=True)
+    size = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in sizes]
     ci, co = x.shape[1] // groups, w.shape[1]
     y = np.zeros((x.shape[0], co * groups, *size))
     for g in range(groups):
         for at in np.ndindex(*x.shape[2:]):
             for k in np.ndindex(*w.shape[2:]):
-                to = tuple(a * s + b * d for a, s, b, d in zip(at, stride, k, dilation))
-                part = x[(slice(None), slice(g * ci, (g + 1) * ci), *at)].astype(np.float64)
-                y[(slice(None), slice(g * co, (g + 1) * co), *to)] += part @ w[(slice(g * ci, (g + 1) * ci), slice(None), *k)]
+                to = tuple(a * s + b * d for a, s, b, d in zip(at, stride, k, dilation, strict=True))
+                ins, outs = slice(g * ci, (g + 1) * ci), slice(g * co, (g + 1) * co)
+                part = x[(slice(None), ins, *at)].astype(np.float64)
+                y[(slice(None), outs, *to)] += part @ w[(ins, slice(None), *k)]
     return y
 
 
@@ -670,7 +671,7 @@ def resizing(c):
         return np.take(x, low, axis) * (1 - f) + np.take(x, high, axis) * f
 
     def both(x, h, w, grid):
-        points = [np.clip(grid(n, m), 0, n - 1) for n, m in zip(x.shape[-2:], (h, w))]
+        points = [np.clip(grid(n, m), 0, n - 1) for n, m in zip(x.shape[-2:], (h, w), strict=True)]
         return linear(linear(x.astype(np.float64), points[0], 2), points[1], 3).astype(np.float32)
 
     grids = {
@@ -680,7 +681,10 @@ def resizing(c):
         "OFFSET_CORNERS": lambda n, m: (np.arange(m) + 0.5) * max(1, n - 1) / m,
         "UNALIGN_CORNERS": lambda n, m: (np.arange(m) + 0.5) * n / m - 0.5,
     }
-    floor = lambda n, m: np.arange(m) * n // m
+
+    def floor(n, m):
+        return np.arange(m) * n // m
+
     for h, w in ((8, 12), (3, 5), (1, 7), (4, 9)):
         y = x[:, :, floor(4, h)][:, :, :, floor(6, w)]
         c.add("resize_nearest_neighbor", y, {"x": x}, {"target_size_height": h, "target_size_width": w})
