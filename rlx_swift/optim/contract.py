@@ -15,13 +15,14 @@ class Contract:
     Attributes:
         ulps: how far an update inside the device program may be from one on the host, in units in the last
             place of the largest intermediate value.
-        mixed: the largest relative distance from the f32 run after 8 updates with gradients in half precision.
+        mixed: how far 8 updates of a small classifier under "auto_mixed" may lead from where they lead in f32, as a
+            part of the way.
         targets: for each standard target of `rlx_swift.testing`, the learning rate and the number of updates
             within which it is minimised. A target that is left out is not promised.
     """
 
     ulps: float = 4.0
-    mixed: float = 0.02
+    mixed: float = 0.01
     targets: Mapping[str, tuple[float, int]] = field(
         default_factory=lambda: dict.fromkeys(TARGETS, (0.02, 4000))
     )

@@ -30,7 +30,7 @@ class KronPSGD(Optimizer):
     or `diagonal`.
     """
 
-    contract = Contract(ulps=512, targets={
+    contract = Contract(targets={
         "quadratic": (1, 75), "rosenbrock": (0.1, 110), "logistic": (0.3, 17),
         "factorisation": (0.03, 89),
     })

@@ -36,7 +36,7 @@ class Muon(Optimizer):
     `fallback_lr_scale` times the learning rate. Slot: `m`.
     """
 
-    contract = Contract(ulps=512, targets={
+    contract = Contract(ulps=512, mixed=0.1, targets={
         "quadratic": (1, 63), "rosenbrock": (0.5, 290), "logistic": (0.3, 18),
         "factorisation": (0.03, 150),
     })

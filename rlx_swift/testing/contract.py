@@ -12,7 +12,7 @@ from ..optim import Optimizer
 from ..optim.contract import Contract
 from ..session.config import TrainConfig
 from ..session.training import TrainingSession
-from .targets import TARGETS
+from .targets import TARGETS, classifier
 from .updates import assert_fused_matches_host
 
 _SHAPES = ((3, 4), (), (1,), (5,), (1, 1), (4, 2), (2, 3, 2))
@@ -30,7 +30,8 @@ def assert_optimizer_contract(
 
     It updates params of any rank, also of one element, and keeps shapes, slots and f32; zero gradients give finite
     values; the second step compiles nothing; the update inside the program agrees with the one on the host, or
-    `host_only` says why there is none; and it minimises the targets that its contract names within the steps given.
+    `host_only` says why there is none; mixed precision leads about where f32 does; and it minimises the targets that
+    its contract names within the steps given.
     """
     _check_structure(optimizer, device, seed)
     if not optimizer.host_only:
@@ -38,6 +39,7 @@ def assert_optimizer_contract(
             lambda: _session(fed_gradients(_SHAPES), optimizer, device), _gradients(_SHAPES, seed, _STEPS)
         )
     contract: Contract = optimizer.contract
+    _check_mixed(optimizer, device)
     for name in contract.targets if targets is None else targets:
         _check_target(optimizer, name, *contract.targets[name], device)
 
@@ -96,6 +98,21 @@ def _check_structure(optimizer: Optimizer, device: str | None, seed: int) -> Non
         still.step(zeros)
     if not all(np.isfinite(value).all() for value in still.params().values()):
         raise ContractBroken(name, "zero gradients from the first update on give values that are not finite")
+
+
+def _check_mixed(optimizer: Optimizer, device: str | None) -> None:
+    target = classifier()
+    start = {name: np.asarray(x.producer.value) for name, x in target.graph.params.items()}  # type: ignore[union-attr]
+    ways = []
+    for policy in ("always_f32", "auto_mixed"):
+        ts = _session(target.graph, optimizer, device).with_precision_policy(policy)
+        for _ in range(_STEPS):
+            ts.step(target.batch)
+        ways.append(np.concatenate([(value - start[name]).ravel() for name, value in ts.params().items()]))
+    part = float(np.linalg.norm(ways[1] - ways[0]) / np.linalg.norm(ways[0]))
+    if not part <= optimizer.contract.mixed:
+        problem = f"under auto_mixed it went {part:.3g} of the way off, expected {optimizer.contract.mixed} at most"
+        raise ContractBroken(type(optimizer).__name__, problem)
 
 
 def _check_target(optimizer: Optimizer, name: str, lr: float, steps: int, device: str | None) -> None:

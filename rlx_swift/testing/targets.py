@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..dtypes import i32
 from ..ir.graph import Graph
 
 
@@ -66,6 +67,18 @@ def factorisation() -> Target:
     first, second = g.param("u", (6, 2), init=u), g.param("v", (2, 5), init=v.T)
     g.set_outputs({"loss": 0.5 * ((a - first @ second) ** 2).sum()})
     return Target(g, {}, solved=0.01)
+
+
+def classifier() -> Target:
+    """Two layers of 4 to 8 to 3 over 16 samples, for runs in mixed precision."""
+    rng = np.random.default_rng(2)
+    g = Graph("classifier")
+    x, y = g.input("x", (16, 4)), g.input("y", (16,), i32)
+    w1, b1 = g.param("w1", (4, 8), init=rng.normal(0, 0.5, (4, 8))), g.param("b1", (8,), init=0.0)
+    w2, b2 = g.param("w2", (8, 3), init=rng.normal(0, 0.5, (8, 3))), g.param("b2", (3,), init=0.0)
+    logits = ops.tanh(x @ w1 + b1) @ w2 + b2
+    g.set_outputs({"loss": ops.softmax_cross_entropy_with_logits(logits, y).mean()})
+    return Target(g, {"x": rng.normal(size=(16, 4)), "y": rng.integers(0, 3, 16)}, solved=0.5)
 
 
 TARGETS: Mapping[str, Callable[[], Target]] = {
