@@ -159,6 +159,8 @@ _NAMED = {kind.__name__: kind for kind in (Constant, Step, Exponential, Cosine, 
 def rate(schedule: Schedule, n: int) -> float:
     """The rate for update `n`; raises ConfigError unless it is a finite number of at least 0."""
     lr = schedule(n)
+    if type(lr) is float and 0.0 <= lr < math.inf:
+        return lr
     if lr not in NONNEGATIVE:
         raise ConfigError("lr", f"expected {NONNEGATIVE.text} for update {n}, got {lr!r}")
     return float(lr)

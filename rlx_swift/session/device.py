@@ -51,6 +51,10 @@ class Executable(Protocol):
         """
         ...
 
+    def run_scalars(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> dict[str, float]:
+        """As `run`, for a program whose outputs all have rank 0, which come as numbers."""
+        ...
+
 
 class Device(Protocol):
     name: str

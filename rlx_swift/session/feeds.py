@@ -27,7 +27,7 @@ class BatchCheck:
 
     def check(self, feeds: Mapping[str, Any]) -> tuple[Graph, dict[str, np.ndarray]]:
         """The bound graph and the feeds as arrays of its inputs' types; raises FeedError or DTypeError."""
-        forward = bind(self._graph, require_mapping(feeds))
+        forward = self._graph if isinstance(self._graph, Graph) else bind(self._graph, require_mapping(feeds))
         if forward is not self._forward:
             self._forward, self._types = forward, {n: t.type for n, t in forward.inputs.items() if not is_noise(n)}
         return forward, checked(self._types, feeds)
@@ -35,7 +35,7 @@ class BatchCheck:
 
 def require_mapping(feeds: Mapping[str, Any]) -> Mapping[str, Any]:
     """`feeds` itself; raises FeedError when it is not a mapping from names."""
-    if not isinstance(feeds, Mapping):
+    if type(feeds) is not dict and not isinstance(feeds, Mapping):
         raise FeedError("feeds", f"expected a dict of arrays by input name, got {type(feeds).__name__}")
     return feeds
 
@@ -47,7 +47,7 @@ def checked(inputs: Mapping[str, TensorType], feeds: Mapping[str, Any]) -> dict[
     arrays = {}
     for name, wanted in inputs.items():
         value = feeds[name]
-        if type(value) is not np.ndarray or value.dtype != wanted.dtype.numpy:
+        if type(value) is not np.ndarray or value.dtype is not wanted.dtype.numpy:
             value = dtypes.to_host(value, wanted.dtype, f"input {name!r}")
         if value.shape != wanted.shape:
             hint = _size_hint(wanted, value)

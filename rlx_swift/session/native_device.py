@@ -62,7 +62,9 @@ class NativeExecutable:
             device=device, units=compute_units(graph),
         )
         self.inputs = {name: t.shape for name, t in graph.inputs.items()}
-        self._feeds = {name: self._session.buffer(feature) for name, feature in lowered.inputs.items()}
+        feeds = {name: self._session.buffer(feature) for name, feature in lowered.inputs.items()}
+        self._scalars = {name: buffer for name, buffer in feeds.items() if not graph.inputs[name].shape}
+        self._feeds = {name: buffer for name, buffer in feeds.items() if graph.inputs[name].shape}
         self._results = {
             name: (self._session.buffer(lowered.outputs[name]), tensor.type) for name, tensor in graph.outputs.items()
         }
@@ -73,21 +75,26 @@ class NativeExecutable:
         }
 
     def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
-        for name, array in feeds.items():
-            buffer = self._feeds.get(name)
-            if buffer is not None:  # else nothing in the program reads it
-                np.copyto(buffer, array.reshape(buffer.shape), casting="unsafe")  # bools travel as i32
-        for name, value in scalars.items():
-            if name in self._feeds:
-                self._feeds[name][0] = value
+        self._run(feeds, scalars)
+        return {name: _result(buffer, type) for name, (buffer, type) in self._results.items()}
+
+    def run_scalars(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> dict[str, float]:
+        self._run(feeds, scalars)
+        return {name: buffer.item() for name, (buffer, _) in self._results.items()}
+
+    def _run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> None:
+        for name, buffer in self._feeds.items():
+            buffer[...] = feeds[name]  # bools travel as i32
+        for name, buffer in self._scalars.items():
+            buffer[0] = scalars[name] if name in scalars else feeds[name]
         try:
             self._session.run()
         except FeedError:
             check_ranges(self._ranges, feeds)  # says the same with the input's own name and indices
             raise
-        for name, (buffer, type) in self._written.items():
-            self._store.put(name, _result(buffer, type))
-        return {name: _result(buffer, type) for name, (buffer, type) in self._results.items()}
+        if self._written:
+            for name, (buffer, type) in self._written.items():
+                self._store.put(name, _result(buffer, type))
 
     def statistics(self) -> dict[str, int]:
         counts: dict[str, int] = self._session.statistics()

@@ -18,7 +18,7 @@ class UpdatePath(Enum):
     MLUPDATETASK = "mlupdatetask"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class StepReport:
     """One update: `loss` as it was before it, and the graph's other outputs of rank 0 in `outputs`.
 

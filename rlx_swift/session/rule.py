@@ -72,12 +72,11 @@ class Rule:
 
     def scalars(self, steps: int, lr: float, fresh: Sequence[HessianDiag] = ()) -> list[dict[str, float]]:
         """Each optimizer's numbers for the update after `steps` others; `fresh` are the estimates made for it."""
-        numbers = []
-        for each in self.assignments:
-            own = each.optimizer.scalars(steps - each.since + 1, lr * each.lr_scale)
-            if isinstance(each.optimizer.requires, HessianDiag):
-                own = {**own, "hessian_fresh": float(each.optimizer.requires in fresh)}
-            numbers.append(own)
+        numbers = [each.optimizer.scalars(steps - each.since + 1, lr * each.lr_scale) for each in self.assignments]
+        if self.hessians:
+            for each, own in zip(self.assignments, numbers, strict=True):
+                if isinstance(each.optimizer.requires, HessianDiag):
+                    own["hessian_fresh"] = float(each.optimizer.requires in fresh)
         return numbers
 
     def scalar_names(self) -> list[list[str]]:

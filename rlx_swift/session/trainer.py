@@ -6,23 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ..interp import noise
-from ..ir.graph import Graph
+from ..ir.graph import Graph, is_noise
 from ..optim.requirement import HessianDiag
 from ..optim.schedule import Schedule, rate
 from .compiled import Programs
 from .curvature import hessian_graph, probes
 from .device import Device
-from .names import FINITE, LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
+from .names import LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
 from .programs import Recipe, gradient_graph
 from .report import UpdatePath
 from .scaling import LossScale
 from .updates import Arrays, FusedUpdate, HostUpdate, Outcome, Scalars, Update
 from .weights import Weights
+
+NO_SCALE: Scalars = {}
 
 
 @dataclass
@@ -70,6 +71,8 @@ class Trainer:
     ) -> None:
         self._device, self._weights, self._seed = device, weights, seed
         self.counters, self.window, self.scale, self.schedule = Counters(), Window(), scale, schedule
+        self._seen: Graph | None = None
+        self._noisy = False
         self.resident: set[str] = set()
         self._retired: Counter[str] = Counter()
         self.fused = False
@@ -130,7 +133,7 @@ class Trainer:
         self._count(outcome.applied, micro_batches=1)
         return outcome
 
-    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Arrays:
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Scalars:
         """Adds one micro-batch to the window; the outputs of rank 0."""
         window, feeds = self.window, self.with_noise(forward, feeds)
         if not window.count:
@@ -138,7 +141,7 @@ class Trainer:
         results = self._update.accumulate(forward, feeds, weight, self._scalars())
         window.count += 1
         window.weight += weight
-        window.loss += weight * float(results[self.recipe.loss])
+        window.loss += weight * results[self.recipe.loss]
         self.window = window
         self.counters.micro_batches += 1
         return results
@@ -177,16 +180,21 @@ class Trainer:
 
     def with_noise(self, forward: Graph, feeds: Arrays) -> Arrays:
         """The feeds with what the next micro-batch draws."""
-        drawn = noise(forward.inputs, self._seed, self.counters.micro_batches)
-        return {**feeds, **drawn} if drawn else feeds
+        if forward is not self._seen:
+            self._seen, self._noisy = forward, any(map(is_noise, forward.inputs))
+        if not self._noisy:
+            return feeds
+        return {**feeds, **noise(forward.inputs, self._seed, self.counters.micro_batches)}
 
     def _scalars(self) -> Scalars:
         if not self.recipe.scaled:
-            return {}
+            return NO_SCALE
         return {LOSS_SCALE: self.scale.scale, UNSCALE: 1 / self.scale.scale}
 
     def _estimate(self, forward: Graph, feeds: Arrays) -> list[HessianDiag]:
         """Makes the Hessian estimates that the next update begins with; they go to the device."""
+        if not self._hessians:
+            return []
         due = self.recipe.rule.due(self.counters.steps)
         for kind in due:
             executable = self._hessians[kind].get(forward)
@@ -207,9 +215,3 @@ class Trainer:
             self.counters.micro_batches += micro_batches
         self.counters.skips = 0 if applied else self.counters.skips + 1
         self.scale.observe(applied)
-
-
-def reported(results: Mapping[str, Any], loss: str) -> tuple[float, dict[str, float]]:
-    """The loss, and the other outputs of rank 0 as plain numbers."""
-    rest = {name: value.item() for name, value in results.items() if name not in (loss, FINITE)}
-    return float(results[loss]), rest

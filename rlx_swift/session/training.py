@@ -29,7 +29,7 @@ from .programs import Recipe, evaluation_graph, prediction_graph
 from .report import Eligible, StepReport, Unsupported, UpdatePath
 from .scaling import loss_scale
 from .state import OptimizerState
-from .trainer import Trainer, Window, reported
+from .trainer import Trainer, Window
 from .updates import Arrays
 from .weights import Weights, as_array, initial_values
 
@@ -231,16 +231,16 @@ class TrainingSession:
         """
         if self._trainer.window.count:
             self._require_nothing_pending("step()")
-        results, applied = self._trainer.step(*self._batches.check(batch))
-        loss, outputs = reported(results, self.loss)
-        self.last_report = StepReport(loss, self._trainer.path, not applied, outputs)
-        return self.last_report
+        outputs, applied = self._trainer.step(*self._batches.check(batch))
+        loss = outputs.pop(self.loss)
+        self.last_report = report = StepReport(loss, self._trainer.path, not applied, outputs)
+        return report
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""
         if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
             raise ConfigError("accumulate weight", f"expected a finite number above 0, got {weight!r}")
-        return float(self._trainer.accumulate(*self._batches.check(batch), float(weight))[self.loss])
+        return self._trainer.accumulate(*self._batches.check(batch), float(weight))[self.loss]
 
     @property
     def pending_accumulation(self) -> int:

@@ -28,7 +28,7 @@ Scalars = dict[str, float]
 class Outcome(NamedTuple):
     """The outputs of rank 0, and whether the update was applied; if not, nothing has changed."""
 
-    results: Arrays
+    results: Scalars
     applied: bool
 
 
@@ -41,7 +41,7 @@ class Update(Protocol):
         """One whole update from a batch."""
         ...
 
-    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Arrays:
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Scalars:
         """Adds gradients, times `weight`, to the accumulators; the outputs of rank 0."""
         ...
 
@@ -73,7 +73,7 @@ class HostUpdate:
             self._commit({**self._updated(gradients, previous, numbers), **buffers})
         return Outcome(results, applied)
 
-    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Arrays:
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Scalars:
         results, gradients, previous, buffers = self._run(forward, feeds, scale)
         sums = {accumulator_name(name): gradient for name, gradient in gradients.items()}
         sums.update({accumulator_name(name, True): gradient for name, gradient in previous.items()})
@@ -95,13 +95,13 @@ class HostUpdate:
     def other_programs(self) -> dict[str, Programs]:
         return {}
 
-    def _run(self, forward: Graph, feeds: Arrays, scale: Scalars) -> tuple[Arrays, Arrays, Arrays, Arrays]:
+    def _run(self, forward: Graph, feeds: Arrays, scale: Scalars) -> tuple[Scalars, Arrays, Arrays, Arrays]:
         """The outputs of rank 0, the gradients, those at the weights before, and the next values of buffers."""
         results = self._gradients.get(forward).run(feeds, scale)
         gradients = {name: results.pop(gradient_name(name)) for name in self._rule.shapes}
         previous = {name: results.pop(gradient_name(name, True)) for name in self._rule.previous}
         buffers = {name: results.pop(next_name(name)) for name in forward.assigns}
-        return results, gradients, previous, buffers
+        return {name: value.item() for name, value in results.items()}, gradients, previous, buffers
 
     def _finite(self, gradients: Arrays, previous: Arrays) -> bool:
         if not self._scaled:
@@ -130,27 +130,32 @@ class FusedUpdate:
         self._steps = Programs(device, store, lambda forward: step_graph(forward, recipe))
         self._accumulations = Programs(device, store, lambda forward: accumulate_graph(forward, recipe))
         self._applies = Programs(device, store, lambda graph: graph)
+        self._names = [
+            (group, name, scalar_name(group, name))
+            for group, names in enumerate(recipe.rule.scalar_names()) for name in names
+        ]
 
     def step(self, forward: Graph, feeds: Arrays, numbers: Numbers, scale: Scalars) -> Outcome:
-        results = self._steps.get(forward).run(feeds, {**_named(numbers), **scale})
+        results = self._steps.get(forward).run_scalars(feeds, self._named(numbers, scale))
         return Outcome(results, bool(results.pop(FINITE, True)))
 
-    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Arrays:
-        return self._accumulations.get(forward).run(feeds, {WEIGHT: weight, **scale})
+    def accumulate(self, forward: Graph, feeds: Arrays, weight: float, scale: Scalars) -> Scalars:
+        return self._accumulations.get(forward).run_scalars(feeds, {WEIGHT: weight, **scale})
 
     def apply(self, total: float, numbers: Numbers) -> bool:
-        results = self._applies.get(self._apply_graph).run({}, {**_named(numbers), TOTAL: total})
+        results = self._applies.get(self._apply_graph).run_scalars({}, self._named(numbers, {TOTAL: total}))
         return bool(results.pop(FINITE, True))
+
+    def _named(self, numbers: Numbers, others: Scalars) -> Scalars:
+        named = {full: numbers[group][name] for group, name, full in self._names}
+        named.update(others)
+        return named
 
     def training_programs(self) -> Programs:
         return self._steps
 
     def other_programs(self) -> dict[str, Programs]:
         return {"accumulate": self._accumulations, "apply": self._applies}
-
-
-def _named(numbers: Numbers) -> Scalars:
-    return {scalar_name(i, name): value for i, group in enumerate(numbers) for name, value in group.items()}
 
 
 def _settled(name: str, value: Any, old: np.ndarray) -> np.ndarray:
