@@ -45,7 +45,10 @@ private struct RandomProgram {
         case 0, 1, 2: reduce(x, name, &random)
         case 3: transpose(x, name)
         case 4: reshape(x, name)
-        case 5: keep(name, x.tensor.shape, x.tensor.values.map { max($0, 0) }) { $0.add("relu", ["x": .name(x.name)], name, $1) }
+        case 5:
+            keep(name, x.tensor.shape, x.tensor.values.map { max($0, 0) }) {
+                $0.add("relu", ["x": .name(x.name)], name, $1)
+            }
         case 6 where random.next() % 2 == 0: multiply(x, y, name)
         case 7: gate(x, y, name)
         default: combine(x, y, name, &random)

@@ -32,6 +32,7 @@ struct Node {
         case map(Map)
         case fold(Fold)
         case product(Product)
+        case convolution(Convolution)
         case kernel(Kernel)
     }
 
@@ -43,6 +44,7 @@ struct Node {
         case .map(let map): map.operands
         case .fold(let fold): [fold.operand]
         case .product(let product): [product.a, product.b] + [product.bias, product.gate].compactMap(\.self)
+        case .convolution(let convolution): [convolution.x, convolution.weight] + (convolution.bias.map { [$0] } ?? [])
         case .kernel(let kernel): kernel.reads
         }
     }
@@ -52,6 +54,7 @@ struct Node {
         case .map(let map): [map.result]
         case .fold(let fold): [fold.result]
         case .product(let product): [product.c]
+        case .convolution(let convolution): [convolution.result]
         case .kernel(let kernel): kernel.writes
         }
     }
@@ -82,6 +85,12 @@ extension Node {
             product.bias = product.bias.map(moved)
             product.gate = product.gate.map(moved)
             node.work = .product(product)
+        case .convolution(var convolution):
+            convolution.x = moved(convolution.x)
+            convolution.weight = moved(convolution.weight)
+            convolution.result = moved(convolution.result)
+            convolution.bias = convolution.bias.map(moved)
+            node.work = .convolution(convolution)
         case .kernel(var kernel):
             kernel.reads = kernel.reads.map(moved)
             kernel.writes = kernel.writes.map(moved)
@@ -117,6 +126,33 @@ struct Product {
     var relu = false
     /// Lies as C does.
     var gate: View?
+}
+
+/// A two-dimensional convolution or a gradient of one, over dense f32 views.
+struct Convolution {
+    enum Kind {
+        /// result = activation(conv(x, weight) + bias[out channel])
+        case forward
+        /// x is the output's gradient, result the input's.
+        case inputGradient
+        /// weight is the output's gradient, result the kernel's.
+        case weightGradient
+    }
+
+    var kind: Kind
+    /// Of the convolution itself, whichever of its gradients this is.
+    var shape: rlxk_conv_shape
+    var x: View
+    var weight: View
+    var result: View
+    var bias: View?
+    var relu = false
+
+    /// Multiplications and additions.
+    var operations: Double {
+        2 * Double(shape.batch * shape.out_height * shape.out_width) * Double(shape.out_channels)
+            * Double(shape.in_channels / shape.groups * shape.kernel_height * shape.kernel_width)
+    }
 }
 
 /// A call of some other C kernel.

@@ -161,7 +161,8 @@ final class GraphBuilder {
         }
     }
 
-    private func saturated(_ view: View, to type: ElementType, _ low: Float, _ high: Float) throws(RuntimeError) -> View {
+    private func saturated(_ view: View, to type: ElementType, _ low: Float, _ high: Float) throws(RuntimeError) -> View
+    {
         let wide = try cast(view, to: .int32)
         let raised = try map(RLXK_MAX_I32, [wide, scalar(low, .int32)], .int32)
         return try map(RLXK_MIN_I32, [raised, scalar(high, .int32)], type)
@@ -182,7 +183,9 @@ final class GraphBuilder {
             for index in constant {
                 let node = graph.nodes[index]
                 let reads = node.reads.map(\.buffer)
-                if !reads.allSatisfy({ graph.buffers[$0].isConstant || written.contains($0) && !alsoWritten.contains($0) })
+                if !reads.allSatisfy({
+                    graph.buffers[$0].isConstant || written.contains($0) && !alsoWritten.contains($0)
+                })
                     || node.writes.contains(where: { alsoWritten.contains($0.buffer) })
                 {
                     variable.append(index)

@@ -1,4 +1,4 @@
-// Convolution and its transpose. Products with 1x1 kernels need no unfolding; all others unfold block by block.
+// Convolution and its transpose: parameters, and which kernel does them.
 import RLXKernels
 
 let convolutionRules: [OperationRule] = [
@@ -27,8 +27,8 @@ let convolutionRules: [OperationRule] = [
         let shape = try ConvolutionShape(call, inputChannelsFirst: true)
         let windows = try call.transposedWindows(shape)
         let graph = call.graph
-        let x = try graph.dense(graph.cast(shape.x, to: .float32))
-        let weight = try graph.dense(graph.cast(shape.weight, to: .float32))
+        let x = try graph.cast(shape.x, to: .float32)
+        let weight = try graph.cast(shape.weight, to: .float32)
         let result = try graph.transposedConvolution(x, weight, windows, shape.groups)
         return try call.biased(result, shape.x.type)
     },
@@ -112,92 +112,115 @@ extension Call {
 }
 
 extension GraphBuilder {
-    /// Floats that an unfolded block may take: it should stay in the second-level cache beside the kernel.
-    private static let blockFloats = 1 << 16
-
     func convolution(_ x: View, _ weight: View, _ windows: Windows, _ groups: Int) throws(RuntimeError) -> View {
-        let batch = x.shape[0]
-        let outputs = weight.shape[0]
-        let result = try empty(.float32, [batch, outputs] + windows.count)
+        let result = try empty(.float32, [x.shape[0], weight.shape[0]] + windows.count)
         if result.count == 0 { return result }
-        if let product = try pointwise(x, weight, windows, groups, result) { return product }
-        let image = try dense(x)
-        let kernel = try dense(weight)
-        let depth = weight.shape[1...].reduce(1, *)
-        let call = convolutionCall(
-            windows, batch: batch, groups: groups, inputs: weight.shape[1], outputs: outputs / groups, depth: depth)
-        let scratch = withUnsafePointer(to: call) { rlxk_conv_scratch($0) }
-        let flops = 2 * Double(result.count) * Double(depth)
-        add(
-            .kernel(
-                Kernel(
-                    run: rlxk_conv_run, reads: [image, kernel], writes: [result], nanoseconds: flops / 20,
-                    scratch: scratch
-                ) { arguments, memory in store(call, arguments, memory) }))
+        guard let planar = Planar(x, weight, windows, groups) else {
+            return try unfoldedConvolution(x, weight, windows, groups, result)
+        }
+        if planar.looksLikeWeightGradient {
+            return try weightGradient(planar).dropping(Array(2..<(2 + planar.addedAxes)))
+        }
+        let convolution = Convolution(
+            kind: .forward, shape: planar.shape(in: x.shape[1], out: weight.shape[0]), x: try dense(x),
+            weight: try dense(weight), result: result)
+        add(.convolution(convolution))
         return result
     }
 
+    /// `windows` lie on the result.
     func transposedConvolution(
         _ x: View, _ weight: View, _ windows: Windows, _ groups: Int
     ) throws(RuntimeError) -> View {
-        let outputs = weight.shape[1]
-        let (channels, overflow) = outputs.multipliedReportingOverflow(by: groups)
+        let (channels, overflow) = weight.shape[1].multipliedReportingOverflow(by: groups)
         if overflow { throw .invalid(.tooLarge(weight.shape), place) }
         let result = try empty(.float32, [x.shape[0], channels] + windows.image)
         if result.count == 0 { return result }
-        let depth = weight.shape[1...].reduce(1, *)
-        let call = convolutionCall(
-            windows, batch: x.shape[0], groups: groups, inputs: x.shape[1] / groups, outputs: outputs, depth: depth)
-        let scratch = withUnsafePointer(to: call) { rlxk_conv_transpose_scratch($0) }
-        let flops = 2 * Double(x.count) * Double(depth)
-        add(
-            .kernel(
-                Kernel(
-                    run: rlxk_conv_transpose_run, reads: [x, weight], writes: [result], nanoseconds: flops / 20,
-                    scratch: scratch
-                ) { arguments, memory in store(call, arguments, memory) }))
+        guard let planar = Planar(x, weight, windows, groups) else {
+            return try unfoldedTranspose(x, weight, windows, groups, result)
+        }
+        let convolution = Convolution(
+            kind: .inputGradient, shape: planar.shape(in: channels, out: x.shape[1]), x: try dense(x),
+            weight: try dense(weight), result: result)
+        add(.convolution(convolution))
         return result
     }
 
-    private func convolutionCall(
-        _ windows: Windows, batch: Int, groups: Int, inputs: Int, outputs: Int, depth: Int
-    ) -> rlxk_conv {
-        var call = rlxk_conv()
-        call.window = windows.kernelWindow
-        call.batch = Int64(batch)
-        call.groups = Int64(groups)
-        call.ci = Int64(inputs)
-        call.co = Int64(outputs)
-        let count = windows.count.reduce(1, *)
-        // Whole vectors, and blocks of about one size.
-        let fitting = max(64, Self.blockFloats / max(depth, 1) / 16 * 16)
-        let blocks = (count + fitting - 1) / fitting
-        call.block = Int64(((count + blocks - 1) / blocks + 15) / 16 * 16)
-        return call
-    }
-
-    /// A kernel of one element and step is a product over the pixels.
-    private func pointwise(
-        _ x: View, _ weight: View, _ windows: Windows, _ groups: Int, _ result: View
-    ) throws(RuntimeError) -> View? {
-        guard groups == 1, windows.kernel.allSatisfy({ $0 == 1 }), windows.stride.allSatisfy({ $0 == 1 }),
-            windows.before.allSatisfy({ $0 == 0 }), windows.after.allSatisfy({ $0 == 0 }),
-            let pixels = x.reshaped([x.shape[0], x.shape[1], windows.image.reduce(1, *)]),
-            let kernel = weight.reshaped([1, weight.shape[0], weight.shape[1]])
-        else { return nil }
-        let a = kernel.broadcast(to: [x.shape[0], weight.shape[0], weight.shape[1]])
-        let c = result.reshaped([x.shape[0], weight.shape[0], pixels.shape[2]])!
-        add(.product(Product(a: a, b: pixels, c: c)))
-        return result
+    /// A convolution whose kernel is larger than its output, read as the gradient of a kernel: batch and channels of x
+    /// change places, as do those of the kernel, which is the gradient of that convolution's output. There each pass
+    /// over an image goes over long runs. With one group that is the same sum; the transposes are often free, since
+    /// programs write such gradients with transposes of their own.
+    private func weightGradient(_ planar: Planar) throws(RuntimeError) -> View {
+        let (x, dy, groups) = (planar.x, planar.weight, planar.groups)
+        let (images, inputs) = (dy.shape[1], x.shape[0])
+        let image = x.shape[2...]
+        let byGroup = try reshape(x, [inputs, groups, images] + image).transposed([2, 1, 0, 3, 4])
+        let source = try reshape(byGroup, [images, groups * inputs] + image)
+        var shape = rlxk_conv_shape()
+        shape.batch = Int64(images)
+        shape.groups = Int64(groups)
+        shape.in_channels = Int64(groups * inputs)
+        (shape.in_height, shape.in_width) = (Int64(x.shape[2]), Int64(x.shape[3]))
+        shape.out_channels = Int64(dy.shape[0])
+        (shape.out_height, shape.out_width) = (Int64(dy.shape[2]), Int64(dy.shape[3]))
+        (shape.kernel_height, shape.kernel_width) = (Int64(planar.windows[0]), Int64(planar.windows[1]))
+        shape.stride = (Int64(planar.dilation[0]), Int64(planar.dilation[1]))
+        shape.dilation = (Int64(planar.stride[0]), Int64(planar.stride[1]))
+        shape.pad = (Int64(planar.before[0]), Int64(planar.before[1]))
+        let gradient = try empty(.float32, [dy.shape[0], inputs] + planar.windows)
+        let convolution = Convolution(
+            kind: .weightGradient, shape: shape, x: try dense(source), weight: try dense(dy.transposed([1, 0, 2, 3])),
+            result: gradient)
+        add(.convolution(convolution))
+        return gradient.transposed([1, 0, 2, 3])
     }
 }
 
-private func store(_ call: rlxk_conv, _ arguments: Arguments, _ memory: KernelMemory) -> UnsafeRawPointer {
-    var call = call
-    call.x = UnsafePointer(memory.read(0).assumingMemoryBound(to: Float.self))
-    call.weight = UnsafePointer(memory.read(1).assumingMemoryBound(to: Float.self))
-    call.out = memory.write(0).assumingMemoryBound(to: Float.self)
-    call.scratch = memory.scratch.assumingMemoryBound(to: Float.self)
-    call.scratch_stride = Int64(memory.scratchStride)
-    return UnsafeRawPointer(arguments.store(call))
+/// A convolution in one or two dimensions, as one in two.
+private struct Planar {
+    var x: View
+    var weight: View
+    var groups: Int
+    var windows: [Int]
+    var image: [Int]
+    var kernel: [Int]
+    var stride: [Int]
+    var dilation: [Int]
+    var before: [Int]
+    /// Dimensions of size 1 that stand in front of the spatial ones.
+    var addedAxes: Int
+
+    init?(_ x: View, _ weight: View, _ windows: Windows, _ groups: Int) {
+        let missing = 2 - windows.count.count
+        guard missing >= 0 else { return nil }
+        func padded(_ values: [Int], _ value: Int) -> [Int] { Array(repeating: value, count: missing) + values }
+        addedAxes = missing
+        let axes = Array(2..<(2 + missing))
+        self.x = x.expanded(at: axes)
+        self.weight = weight.expanded(at: axes)
+        self.groups = groups
+        self.windows = padded(windows.count, 1)
+        image = padded(windows.image, 1)
+        kernel = padded(windows.kernel, 1)
+        stride = padded(windows.stride, 1)
+        dilation = padded(windows.dilation, 1)
+        before = padded(windows.before, 0)
+    }
+
+    func shape(in inputs: Int, out outputs: Int) -> rlxk_conv_shape {
+        var shape = rlxk_conv_shape()
+        shape.batch = Int64(x.shape[0])
+        shape.groups = Int64(groups)
+        shape.in_channels = Int64(inputs)
+        (shape.in_height, shape.in_width) = (Int64(image[0]), Int64(image[1]))
+        shape.out_channels = Int64(outputs)
+        (shape.out_height, shape.out_width) = (Int64(windows[0]), Int64(windows[1]))
+        (shape.kernel_height, shape.kernel_width) = (Int64(kernel[0]), Int64(kernel[1]))
+        shape.stride = (Int64(stride[0]), Int64(stride[1]))
+        shape.dilation = (Int64(dilation[0]), Int64(dilation[1]))
+        shape.pad = (Int64(before[0]), Int64(before[1]))
+        return shape
+    }
+
+    var looksLikeWeightGradient: Bool { kernel[0] * kernel[1] > windows[0] * windows[1] }
 }

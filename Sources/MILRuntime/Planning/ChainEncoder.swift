@@ -203,7 +203,8 @@ struct ChainEncoder {
                         chunks: Int64(chunks.count), count: Int64(chunks.parts[index].shift), fold: sinks[index].kind)
                 }
                 return UnsafeRawPointer(
-                    arguments.store(rlxk_combines(list: UnsafePointer(arguments.store(list)), count: Int32(list.count))))
+                    arguments.store(rlxk_combines(list: UnsafePointer(arguments.store(list)), count: Int32(list.count)))
+                )
             }
         ]
     }

@@ -61,7 +61,7 @@ struct ChainProgram {
                 let level: Extent = member.isRow ? .rows : .lanes
                 let value = widened(value(of: fold.operand, member), to: level)
                 sinks.append(Sink(target: operand(fold.result, member), value: value, kind: fold.kind))
-            case .product, .kernel: preconditionFailure("only maps and folds form chains")
+            case .product, .convolution, .kernel: preconditionFailure("only maps and folds form chains")
             }
         }
         fuseMultiplyAdd()
@@ -92,7 +92,9 @@ struct ChainProgram {
         return extents.count - 1
     }
 
-    private mutating func append(_ op: rlxk_op, _ arguments: [Int], extent: Extent? = nil, p: Float = 0, q: Float = 0) -> Int {
+    private mutating func append(_ op: rlxk_op, _ arguments: [Int], extent: Extent? = nil, p: Float = 0, q: Float = 0)
+        -> Int
+    {
         extents.append(extent ?? arguments.map { extents[$0] }.max()!)
         steps.append(Step(op: op, out: extents.count - 1, arguments: arguments, p: p, q: q))
         return extents.count - 1

@@ -63,6 +63,10 @@ struct Emitter {
                     launches += ProductEncoder.launches(product, node.place, workers: workers) { count in
                         addBuffer(.float32, count)
                     }
+                case .convolution(let convolution):
+                    launches += ConvolutionEncoder.launches(convolution, node.place, workers: workers) { count in
+                        addBuffer(.float32, count)
+                    }
                 case .kernel(let kernel):
                     launches.append(launch(kernel, node.place))
                 case .map, .fold: preconditionFailure("maps and folds form chains")
@@ -90,7 +94,8 @@ struct Emitter {
 
     private func launch(_ kernel: Kernel, _ place: RuntimeError.Place) -> Launch {
         Launch(
-            run: kernel.run, places: [place], reads: Set(kernel.reads.map(\.buffer)), writes: Set(kernel.writes.map(\.buffer)),
+            run: kernel.run, places: [place], reads: Set(kernel.reads.map(\.buffer)),
+            writes: Set(kernel.writes.map(\.buffer)),
             isSerial: kernel.nanoseconds < Launch.serialNanoseconds, scratch: kernel.scratch
         ) { arguments, memory in
             kernel.arguments(arguments, KernelMemory(kernel: kernel, memory: memory))

@@ -1,5 +1,5 @@
-// Moves elementwise work that follows a matrix product into the product, where the values are still in registers: the
-// addition of a bias, relu, and the mask of relu's derivative.
+// Moves elementwise work that follows a product or a convolution into it, where the values are still in registers: the
+// addition of a bias, relu, and (into products) the mask of relu's derivative.
 import RLXKernels
 
 struct Epilogues {
@@ -68,59 +68,71 @@ struct Epilogues {
                 continue
             }
             for side in map.operands.indices {
-                guard let source = product(feeding: map.operands[side], as: map.result, only: index),
-                    let fused = fused(source.product, map, side)
+                guard let source = producer(of: map.operands[side], only: index),
+                    let fused = fused(nodes[source]!.work, map, side)
                 else { continue }
                 // What else the map reads may have been made after the product: the product takes the map's place.
-                var node = nodes[source.index]!
-                node.work = .product(fused)
-                nodes[source.index] = nil
-                nodes[index] = node
+                nodes[index]!.work = fused
+                nodes[source] = nil
                 writer[map.result.buffer] = index
                 break
             }
         }
     }
 
-    /// The product that makes all of `view`, if only the node `reader` wants it and it can be laid out as `target`.
-    private func product(feeding view: View, as target: View, only reader: Int) -> (product: Product, index: Int)? {
-        guard view.isDense, view.shape == target.shape, !results.contains(view.buffer),
-            readers[view.buffer] == [reader], let index = writer[view.buffer],
-            case .product(let product)? = nodes[index]?.work,
-            product.c.isDense, product.c.count == view.count, view.offset == product.c.offset
+    /// The node that makes all of `view`, if only the node `reader` wants it.
+    private func producer(of view: View, only reader: Int) -> Int? {
+        guard view.isDense, view.offset == 0, view.count == graph.buffers[view.buffer].count,
+            !results.contains(view.buffer), readers[view.buffer] == [reader], let index = writer[view.buffer]
         else { return nil }
-        return (product, index)
+        return index
     }
 
-    private func fused(_ product: Product, _ map: Map, _ side: Int) -> Product? {
-        var result = product
-        result.c.buffer = map.result.buffer
-        result.c.offset = map.result.offset
-        guard product.gate == nil else { return nil }
-        switch map.op {
-        case RLXK_ADD:
-            let other = map.operands[1 - side]
-            guard !product.relu, product.bias == nil, other.type == .float32, let columns = product.c.shape.last,
-                let bias = vector(other, columns)
-            else { return nil }
-            result.bias = bias
-        case RLXK_RELU:
-            result.relu = true
-        case RLXK_MUL:
-            guard let gate = gate(map.operands[1 - side], product.c) else { return nil }
-            result.gate = gate
-        default:
-            return nil
+    private func fused(_ work: Node.Work, _ map: Map, _ side: Int) -> Node.Work? {
+        let other = map.operands.count == 2 ? map.operands[1 - side] : nil
+        switch work {
+        case .product(var product):
+            guard product.gate == nil, map.result.count == product.c.count else { return nil }
+            product.c.buffer = map.result.buffer
+            switch map.op {
+            case RLXK_RELU: product.relu = true
+            case RLXK_ADD:
+                guard !product.relu, product.bias == nil, let bias = vector(other!, product.c.shape, along: -1) else {
+                    return nil
+                }
+                product.bias = bias
+            case RLXK_MUL:
+                guard let gate = gate(other!, product.c) else { return nil }
+                product.gate = gate
+            default: return nil
+            }
+            return .product(product)
+        case .convolution(var convolution):
+            guard convolution.kind == .forward, map.result.count == convolution.result.count else { return nil }
+            let shape = convolution.result.shape
+            convolution.result.buffer = map.result.buffer
+            switch map.op {
+            case RLXK_RELU: convolution.relu = true
+            case RLXK_ADD:
+                guard !convolution.relu, convolution.bias == nil, let bias = vector(other!, shape, along: 1) else {
+                    return nil
+                }
+                convolution.bias = bias
+            default: return nil
+            }
+            return .convolution(convolution)
+        default: return nil
         }
-        return result
     }
 
-    /// The `columns` values that `view` repeats for every row, if that is what it does.
-    private func vector(_ view: View, _ columns: Int) -> View? {
-        guard view.shape.last == columns, view.strides.last == 1 || columns == 1,
-            zip(view.shape, view.strides).dropLast().allSatisfy({ $0 == 1 || $1 == 0 })
+    /// The values that `view` has along one axis of `shape` (-1 the last) and repeats along all others, if that is what
+    /// it does.
+    private func vector(_ view: View, _ shape: [Int], along axis: Int) -> View? {
+        let axis = axis < 0 ? shape.count + axis : axis
+        guard view.type == .float32, view.shape == shape,
+            shape.indices.allSatisfy({ shape[$0] == 1 || view.strides[$0] == ($0 == axis ? 1 : 0) })
         else { return nil }
-        return View(buffer: view.buffer, type: view.type, shape: [columns], offset: view.offset)
+        return View(buffer: view.buffer, type: view.type, shape: [shape[axis]], offset: view.offset)
     }
 
     /// The values whose sign makes the mask `view`, if it is one and they lie as `c` does.

@@ -175,7 +175,7 @@ extension Node {
         switch work {
         case .map(let map): map.result.shape
         case .fold(let fold): fold.operand.shape
-        case .product, .kernel: nil
+        case .product, .convolution, .kernel: nil
         }
     }
 }
