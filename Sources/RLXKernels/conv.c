@@ -81,6 +81,7 @@ static inline conv_sweep input_gradient_sweep(const rlxk_conv_input_gradient *g,
         .a = g->w, .a_start = group * channels * rows * taps, .a_row = taps, .a_channel = rows * taps,
         .c = g->dx, .c_start = group * rows * plane + i * s->in_width + j, .c_image = s->in_channels * plane,
         .c_row = plane, .c_step = { s->stride[0], s->stride[1] }, .c_width = s->in_width,
+        .bias = g->bias ? g->bias + group * rows : NULL, .relu = g->activation == RLXK_ACT_RELU,
     };
     for (int d = 0; d < 2; d++) {
         const conv_axis axis = forward_axis(s, d);
@@ -108,18 +109,24 @@ static inline int64_t input_gradient_floats(const rlxk_conv_shape *s) {
 
 /* MARK: Weight gradient */
 
-static inline conv_gradient weight_gradient(const rlxk_conv_weight_gradient *w) {
-    const rlxk_conv_shape *s = &w->shape;
+static inline conv_gradient gradient_of(const rlxk_conv_shape *s) {
     conv_gradient g = {
-        .source = forward_source(s, w->x), .dy = w->dy, .batch = s->batch, .groups = s->groups,
-        .columns = s->out_channels / s->groups, .sums = w->workspace,
+        .source = forward_source(s, NULL), .batch = s->batch, .groups = s->groups, .columns = s->out_channels / s->groups,
     };
     g.depth = g.source.channels * conv_taps(&g.source);
-    /* Enough independent sums for many workers, when they are small. */
+    /* Enough independent sums for many threads, when they are small. */
     const int64_t floats = g.groups * g.depth * g.columns, units = g.groups * conv_parts(&g.source);
-    const int64_t wanted = conv_min((GRADIENT_SUMS + units - 1) / units, 1 + GRADIENT_FLOATS / floats);
+    const int64_t wanted = conv_min(conv_quotient_up(GRADIENT_SUMS, units), 1 + GRADIENT_FLOATS / floats);
     g.chunks = conv_max(conv_min(wanted, s->batch * s->out_height), 1);
     g.sums_floats = conv_round_up(g.chunks * floats, 16);
+    return g;
+}
+
+static inline conv_gradient weight_gradient(const rlxk_conv_weight_gradient *w) {
+    conv_gradient g = gradient_of(&w->shape);
+    g.source.base = w->x;
+    g.source.image = w->x_stride[0];
+    g.source.plane = w->x_stride[2];
     return g;
 }
 
@@ -142,7 +149,22 @@ size_t rlxk_conv_input_gradient_workspace(const rlxk_conv_shape *shape, int32_t 
 }
 
 size_t rlxk_conv_weight_gradient_workspace(const rlxk_conv_shape *shape, int32_t workers) {
-    const rlxk_conv_weight_gradient gradient = { .shape = *shape };
-    const conv_gradient g = weight_gradient(&gradient);
+    const conv_gradient g = gradient_of(shape);
     return (size_t)(g.sums_floats + conv_gradient_room(&g).total * workers);
+}
+
+void rlxk_conv_weight_gradient_contiguous(rlxk_conv_weight_gradient *gradient) {
+    const rlxk_conv_shape *s = &gradient->shape;
+    const int64_t ins = s->in_channels / s->groups, outs = s->out_channels / s->groups;
+    const int64_t taps = s->kernel_height * s->kernel_width;
+    int64_t *x = gradient->x_stride, *dy = gradient->dy_stride, *dw = gradient->dw_stride;
+    x[2] = s->in_height * s->in_width;
+    x[1] = ins * x[2];
+    x[0] = s->groups * x[1];
+    dy[2] = s->out_height * s->out_width;
+    dy[1] = outs * dy[2];
+    dy[0] = s->groups * dy[1];
+    dw[2] = taps;
+    dw[1] = ins * taps;
+    dw[0] = outs * dw[1];
 }

@@ -1,8 +1,10 @@
-/* conv.h - a convolution or one of its gradients as products over blocks of unfolded pixels. Knows tiles and shapes;
- * conv.c makes sweeps from shapes, conv_body.h runs them.
+/* conv.h - a convolution or one of its gradients as products of tiles. Knows tiles and shapes; conv.c makes sweeps from
+ * shapes, conv_body.h runs them.
  *
- * Unfolded, a block is a matrix with a row for each channel and tap and a column for each output pixel. It is made in
- * parts of a few channels, in the second-level cache, from a copy of each channel that has its border of zeros.
+ * The output is made in blocks of rows of a few images, a block in parts of a few input channels. A part is first copied
+ * with its border of zeros, as one plane for each phase of the strides. Then every tap meets the output's pixels as one
+ * line of memory, which also has the border's columns; a line is a row of the product's B as it is. Where that would
+ * waste too much, B is made: unfolded, with a row for each channel and tap and a column for each pixel.
  */
 #ifndef RLXK_CONV_INTERNAL_H
 #define RLXK_CONV_INTERNAL_H
@@ -13,20 +15,28 @@
 #include "tile.h"
 
 enum {
-    DEEPEST_PART = 512,       /* rows of the unfolded matrix that are made at a time, when a channel has fewer */
-    BLOCK_FLOATS = 1 << 17,   /* of the unfolded matrix: a quarter of a second-level cache of 2 MB */
-    MOST_STRIPS = 64,         /* of a block */
-    SLACK = 16,               /* floats behind a row that a copy by whole vectors may overwrite */
-    GRADIENT_SUMS = 16,       /* partial sums of a weight gradient, for so many workers at most */
+    DEEPEST_PART = 512,        /* channels and taps in a part, unless a channel has more taps */
+    BLOCK_FLOATS = 1 << 17,    /* of each matrix of a block: a quarter of a second-level cache of 2 MB */
+    MOST_STRIPS = 64,          /* of a block */
+    SLACK = 16,                /* floats behind a row that a copy by whole vectors may touch */
+    LEAST_LANES_USED = 40,     /* per cent, or B is unfolded */
+    SHALLOW = 16,              /* channels and taps that cost less to unfold than the output costs to spread */
+    FEWEST_CHANNELS = 6,       /* that fill a tile of a weight gradient; fewer are unfolded */
+    GRADIENT_SUMS = 16,        /* partial sums of a weight gradient: work for so many threads */
     GRADIENT_FLOATS = 1 << 20, /* of all partial sums beyond the first */
 };
+
+static inline int64_t conv_min(int64_t x, int64_t y) { return x < y ? x : y; }
+static inline int64_t conv_max(int64_t x, int64_t y) { return x > y ? x : y; }
+static inline int64_t conv_quotient_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+static inline int64_t conv_round_up(int64_t x, int64_t step) { return conv_quotient_up(x, step) * step; }
 
 /* Output pixel o and tap t meet at input pixel o * stride + t * dilation - pad. */
 typedef struct conv_axis {
     int64_t in, out, taps, stride, dilation, pad;
 } conv_axis;
 
-/* What is unfolded: channels of an array [batch][...][height][width]. */
+/* Channels of an array [batch][...][height][width]. */
 typedef struct conv_source {
     const float *base;
     int64_t image, plane; /* strides */
@@ -34,80 +44,107 @@ typedef struct conv_source {
     conv_axis axis[2];
 } conv_source;
 
+static inline int64_t conv_taps(const conv_source *s) { return s->axis[0].taps * s->axis[1].taps; }
+
+/* MARK: Parts of the channels */
+
+static inline int64_t conv_parts(const conv_source *s) {
+    int64_t channels = conv_max(DEEPEST_PART / conv_max(conv_taps(s), 1), 1);
+    return conv_max(conv_quotient_up(s->channels, channels), 1);
+}
+
+static inline int64_t conv_part_channels(const conv_source *s) { return conv_quotient_up(s->channels, conv_parts(s)); }
+
+/* MARK: Channels with their border, as planes of phases */
+
+/* Rows or columns of a phase's plane. */
+static inline int64_t conv_phase_length(const conv_axis *x, int64_t out) {
+    return conv_quotient_up((out - 1) * x->stride + (x->taps - 1) * x->dilation + 1, x->stride);
+}
+
+typedef struct conv_planes {
+    int64_t height, width; /* of a phase's plane */
+    int64_t phase, channel; /* strides */
+} conv_planes;
+
+static inline conv_planes conv_planes_of(const conv_source *s, int64_t rows) {
+    conv_planes p = { .height = conv_phase_length(&s->axis[0], rows), .width = conv_phase_length(&s->axis[1], s->axis[1].out) };
+    p.phase = p.height * p.width;
+    p.channel = p.phase * s->axis[0].stride * s->axis[1].stride;
+    return p;
+}
+
+/* Where the output's first pixel meets a tap, from the start of a channel. */
+static inline int64_t conv_tap_start(const conv_source *s, const conv_planes *planes, int64_t p, int64_t q) {
+    const int64_t row = p * s->axis[0].dilation, column = q * s->axis[1].dilation;
+    if (s->axis[0].stride == 1 && s->axis[1].stride == 1) return row * planes->width + column; /* divisions are slow */
+    const int64_t phase = row % s->axis[0].stride * s->axis[1].stride + column % s->axis[1].stride;
+    return phase * planes->phase + row / s->axis[0].stride * planes->width + column / s->axis[1].stride;
+}
+
+/* MARK: Blocks of the output */
+
 /* Some whole rows of one image's output. */
 typedef struct conv_strip {
     int64_t image, row, rows;
-    int64_t column; /* of the unfolded matrix */
+    int64_t column; /* of the block's matrices */
+    int64_t planes; /* where its channels start among the block's bordered planes */
 } conv_strip;
 
 typedef struct conv_block {
     conv_strip strip[MOST_STRIPS];
-    int64_t strips, pixels;
-    int64_t pitch; /* of the unfolded matrix */
+    int64_t strips, rows, columns;
+    int64_t pitch;      /* of matrices with the block's columns */
+    conv_planes planes; /* of any strip */
 } conv_block;
 
-static inline int64_t conv_min(int64_t x, int64_t y) { return x < y ? x : y; }
-static inline int64_t conv_max(int64_t x, int64_t y) { return x > y ? x : y; }
-static inline int64_t conv_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
+static inline int64_t conv_pitch(int64_t columns) { return conv_round_up(columns, 16) + SLACK; }
 
-static inline int64_t conv_taps(const conv_source *s) { return s->axis[0].taps * s->axis[1].taps; }
-
-/* A product over the plane itself needs no unfolding. */
-static inline bool conv_is_pointwise(const conv_source *s) {
-    bool plain = true;
-    for (int i = 0; i < 2; i++) {
-        const conv_axis *x = &s->axis[i];
-        plain &= x->taps == 1 && x->stride == 1 && x->pad == 0 && x->in == x->out;
-    }
-    return plain;
-}
-
-/* Channels are worked on in equal parts. */
-static inline int64_t conv_parts(const conv_source *s) {
-    int64_t taps = conv_max(conv_taps(s), 1), channels = conv_max(DEEPEST_PART / taps, 1);
-    return conv_max((s->channels + channels - 1) / channels, 1);
-}
-
-static inline int64_t conv_depth(const conv_source *s) {
-    int64_t parts = conv_parts(s);
-    return (s->channels + parts - 1) / parts * conv_taps(s);
-}
-
-/* Pixels of a block whose matrices have at most `floats` floats a pixel; at least one row of the output. */
-static inline int64_t conv_block_pixels(const conv_source *s, int64_t floats) {
-    int64_t row = s->axis[1].out, rows = BLOCK_FLOATS / conv_max(floats, 1) / row;
-    return conv_max(rows, 1) * row;
-}
-
-static inline int64_t conv_pitch(int64_t pixels) { return conv_round_up(pixels, 16) + SLACK; }
-
-static inline int64_t conv_bordered_width(const conv_source *s) {
-    const conv_axis *x = &s->axis[1];
-    return (x->out - 1) * x->stride + (x->taps - 1) * x->dilation + 1;
-}
-
-static inline int64_t conv_bordered_height(const conv_source *s, int64_t rows) {
-    const conv_axis *x = &s->axis[0];
-    return (rows - 1) * x->stride + (x->taps - 1) * x->dilation + 1;
+/* Rows of a block that takes `line` columns a row and `floats` floats a column. */
+static inline int64_t conv_block_rows(int64_t line, int64_t floats) {
+    return conv_max(BLOCK_FLOATS / conv_max(floats, 1) / line, 1);
 }
 
 /* The next block of the output rows [*row, end), counted through all images. */
-static inline void conv_take_block(conv_block *block, const conv_source *s, int64_t *row, int64_t end, int64_t pixels) {
-    const int64_t height = s->axis[0].out, width = s->axis[1].out;
-    block->strips = block->pixels = 0;
-    while (*row < end && block->strips < MOST_STRIPS && block->pixels + width <= pixels) {
+static inline void conv_take_block(conv_block *block, const conv_source *s, int64_t *row, int64_t end, int64_t line,
+                                   int64_t most_rows) {
+    const int64_t height = s->axis[0].out;
+    int64_t longest = 0;
+    block->strips = block->rows = 0;
+    while (*row < end && block->strips < MOST_STRIPS && block->rows < most_rows) {
         conv_strip *strip = &block->strip[block->strips++];
         strip->image = *row / height;
         strip->row = *row % height;
-        strip->rows = conv_min(conv_min(height - strip->row, end - *row), (pixels - block->pixels) / width);
-        strip->column = block->pixels;
-        block->pixels += strip->rows * width;
+        strip->rows = conv_min(conv_min(height - strip->row, end - *row), most_rows - block->rows);
+        strip->column = block->rows * line;
+        longest = conv_max(longest, strip->rows);
+        block->rows += strip->rows;
         *row += strip->rows;
     }
-    block->pitch = conv_pitch(block->pixels);
+    block->columns = block->rows * line;
+    block->pitch = conv_pitch(block->columns);
+    block->planes = conv_planes_of(s, longest);
+    for (int64_t n = 0; n < block->strips; n++) {
+        block->strip[n].planes = n * conv_part_channels(s) * block->planes.channel;
+    }
 }
 
-/* rows x pixels = A x unfolded source; the output of a forward pass, or one phase of an input gradient. */
+/* Floats of the bordered planes of a block, at most. */
+static inline int64_t conv_planes_floats(const conv_source *s, int64_t most_rows) {
+    const int64_t longest = conv_min(s->axis[0].out, most_rows);
+    const int64_t strips = conv_min(conv_quotient_up(most_rows, longest) + 1, MOST_STRIPS);
+    return conv_round_up(strips * conv_part_channels(s) * conv_planes_of(s, longest).channel + SLACK, 16);
+}
+
+/* MARK: Sweeps */
+
+typedef enum conv_way {
+    CONV_POINTWISE, /* one tap and no border: B is the source */
+    CONV_BORDERED,
+    CONV_UNFOLDED,
+} conv_way;
+
+/* rows x pixels = A x source; the output of a forward pass, or one phase of an input gradient. */
 typedef struct conv_sweep {
     conv_source source;
     int64_t batch;
@@ -121,61 +158,96 @@ typedef struct conv_sweep {
     bool relu;
 } conv_sweep;
 
-/* What a worker needs for a sweep, in floats from the start of its workspace. */
-typedef struct conv_room {
-    int64_t bordered, unfolded, spread, runs, total;
-    int64_t pixels; /* of a block */
-} conv_room;
+/* Of the lanes that a stretch of columns takes, how many per cent hold one of its pixels. */
+static inline int64_t conv_lanes_used(int64_t pixels, int64_t columns) {
+    return 100 * pixels / conv_max(conv_round_up(columns, 16), 1);
+}
 
-static inline bool conv_spreads(const conv_sweep *s) { return s->c_step[0] != 1 || s->c_step[1] != 1; }
+static inline conv_way conv_way_of(const conv_source *s) {
+    const conv_axis *h = &s->axis[0], *w = &s->axis[1];
+    const int64_t pixels = h->out * w->out, width = conv_phase_length(w, w->out);
+    bool plain = true;
+    for (int i = 0; i < 2; i++) {
+        const conv_axis *x = &s->axis[i];
+        plain &= x->taps == 1 && x->stride == 1 && x->pad == 0 && x->in == x->out;
+    }
+    if (plain && conv_lanes_used(pixels, pixels) >= LEAST_LANES_USED) return CONV_POINTWISE;
+    const bool wasteful = conv_lanes_used(pixels, (h->out - 1) * width + w->out) < LEAST_LANES_USED;
+    return w->stride > 1 || s->channels * conv_taps(s) <= SHALLOW || wasteful ? CONV_UNFOLDED : CONV_BORDERED;
+}
+
+/* Columns that a row of the output takes in a block. */
+static inline int64_t conv_line(const conv_source *s, conv_way way) {
+    return way == CONV_BORDERED ? conv_phase_length(&s->axis[1], s->axis[1].out) : s->axis[1].out;
+}
+
+/* Whether tiles cannot be written where they belong. */
+static inline bool conv_spreads(const conv_sweep *s, conv_way way) {
+    const conv_axis *axis = s->source.axis;
+    const int64_t pixels = axis[0].out * axis[1].out;
+    if (s->c_step[0] != 1 || s->c_step[1] != 1) return true;
+    return way == CONV_UNFOLDED ? conv_lanes_used(pixels, pixels) < LEAST_LANES_USED /* images share vectors */
+                                : conv_line(&s->source, way) != axis[1].out;
+}
+
+/* What a worker needs, in floats from the start of its room. */
+typedef struct conv_room {
+    int64_t runs, planes, unfolded, product, total;
+    int64_t most_rows; /* of a block */
+} conv_room;
 
 static inline conv_room conv_sweep_room(const conv_sweep *s) {
     const conv_source *source = &s->source;
-    const int64_t depth = conv_depth(source);
-    conv_room room = { .pixels = conv_block_pixels(source, conv_max(depth, conv_spreads(s) ? s->rows : 0)) };
-    const int64_t strip_rows = conv_min(room.pixels / source->axis[1].out, source->axis[0].out);
-    const int64_t channels = depth / conv_max(conv_taps(source), 1);
+    const conv_way way = conv_way_of(source);
+    const int64_t depth = conv_part_channels(source) * conv_taps(source), line = conv_line(source, way);
+    const int64_t phases = source->axis[0].stride * source->axis[1].stride;
+    const int64_t b = way == CONV_UNFOLDED ? depth : conv_part_channels(source) * phases;
+    conv_room room = { .most_rows = conv_block_rows(line, conv_max(b, conv_spreads(s, way) ? s->rows : 0)) };
+    const int64_t pitch = conv_pitch(room.most_rows * line);
     int64_t at = 0;
-    room.runs = at; /* int64_t each */
-    at += conv_round_up(2 * channels * source->axis[0].taps, 16);
-    if (!conv_is_pointwise(source)) {
-        room.bordered = at;
-        at += conv_round_up(conv_bordered_height(source, strip_rows) * conv_bordered_width(source) + SLACK, 16);
-        room.unfolded = at;
-        at += conv_round_up(depth * conv_pitch(room.pixels) + SLACK, 16);
-    }
-    if (conv_spreads(s)) {
-        room.spread = at;
-        at += s->rows * conv_pitch(room.pixels);
-    }
+    room.runs = at; /* two of int64_t */
+    at += conv_round_up(4 * conv_max(depth, 1), 16);
+    room.planes = at;
+    if (way != CONV_POINTWISE) at += conv_planes_floats(source, room.most_rows);
+    room.unfolded = at;
+    if (way == CONV_UNFOLDED) at += depth * pitch;
+    room.product = at;
+    if (conv_spreads(s, way)) at += s->rows * pitch;
     room.total = at;
     return room;
 }
 
-/* A weight gradient: partial sums over some output rows, of [groups][channels and taps][out channels], then their sum. */
+/* MARK: Weight gradients */
+
+/* First partial sums over chunks of the output rows: [chunks][groups][depth][columns] at the start of the workspace. */
 typedef struct conv_gradient {
     conv_source source; /* of one group */
-    const float *dy;
     int64_t batch, groups;
     int64_t columns; /* out channels of a group */
-    int64_t chunks;  /* of the output rows of the batch */
     int64_t depth;   /* channels and taps of a group */
-    float *sums;     /* [chunks][groups][depth][columns] */
+    int64_t chunks;  /* of the output rows of the batch */
     int64_t sums_floats;
 } conv_gradient;
 
+static inline bool conv_gradient_unfolds(const conv_source *s) {
+    return s->channels < FEWEST_CHANNELS || s->axis[1].out < FEWEST_CHANNELS;
+}
+
 static inline conv_room conv_gradient_room(const conv_gradient *g) {
     const conv_source *source = &g->source;
-    const int64_t depth = conv_depth(source), columns = conv_round_up(g->columns, 32);
-    conv_room room = { .pixels = conv_block_pixels(source, conv_max(depth, columns)) };
-    const int64_t strip_rows = conv_min(room.pixels / source->axis[1].out, source->axis[0].out);
+    const int64_t depth = conv_part_channels(source) * conv_taps(source), columns = conv_round_up(g->columns, 32);
+    const int64_t width = source->axis[1].out, phases = source->axis[0].stride * source->axis[1].stride;
+    const int64_t a = conv_gradient_unfolds(source) ? depth : conv_part_channels(source) * phases;
+    conv_room room = { .most_rows = conv_block_rows(width, conv_max(a, columns)) };
     int64_t at = 0;
-    room.bordered = at;
-    at += conv_round_up(conv_bordered_height(source, strip_rows) * conv_bordered_width(source) + SLACK, 16);
+    room.runs = at; /* two of int64_t */
+    at += conv_round_up(4 * room.most_rows, 16);
+    room.planes = at;
+    at += conv_planes_floats(source, room.most_rows);
     room.unfolded = at;
-    at += conv_round_up(depth * conv_pitch(room.pixels) + SLACK, 16);
-    room.spread = at; /* panels of dy */
-    at += columns * room.pixels;
+    if (conv_gradient_unfolds(source)) at += depth * conv_pitch(room.most_rows * width);
+    room.product = at; /* panels of dy */
+    at += columns * room.most_rows * width;
     room.total = at;
     return room;
 }

@@ -1,66 +1,85 @@
-/* conv_unfold_body.h - makes a block of the unfolded matrix (a body, after vec_body.h). */
+/* conv_unfold_body.h - copies a part of a block's channels with their borders, and unfolds them (a body, after
+ * vec_body.h). */
 
 /* to[0 ..< n] = from; whole vectors, so that up to RLXK_LANES - 1 floats behind are read and overwritten. */
 INLINE void RLXK_FN(copy_loosely)(float *to, const float *from, int64_t n) {
     for (int64_t j = 0; j < n; j += RLXK_LANES) RLXK_FN(store)(to + j, RLXK_FN(load)(from + j));
 }
 
-/* Rows [first, first + height) of a plane with its border, a row being `width` floats. */
-static void RLXK_FN(border)(float *to, int64_t first, int64_t height, int64_t width, const float *plane,
-                            const conv_axis axis[2]) {
-    const int64_t left = conv_min(conv_max(axis[1].pad, 0), width), from = conv_max(-axis[1].pad, 0);
-    const int64_t inside = conv_max(conv_min(axis[1].in - from, width - left), 0);
-    const int64_t whole = inside / RLXK_LANES * RLXK_LANES;
+INLINE void RLXK_FN(clear_loosely)(float *to, int64_t n) {
+    for (int64_t j = 0; j < n; j += RLXK_LANES) RLXK_FN(store)(to + j, 0);
+}
+
+INLINE void RLXK_FN(copy)(float *to, const float *from, int64_t n) {
+    int64_t j = 0;
+    for (; j + RLXK_LANES <= n; j += RLXK_LANES) RLXK_FN(store)(to + j, RLXK_FN(load)(from + j));
+    if (j < n) RLXK_FN(store_first)(to + j, RLXK_FN(load_first)(from + j, (int32_t)(n - j)), (int32_t)(n - j));
+}
+
+/* Rows of one phase of the columns: `width` columns that lie `stride` apart, the first of them at input column `at`. A
+ * row's loose end is overwritten by what follows it. */
+static void RLXK_FN(phase)(float *to, int64_t height, int64_t width, const float *channel, int64_t top, int64_t down,
+                           int64_t at, const conv_axis axis[2]) {
+    const int64_t in = axis[1].in, stride = axis[1].stride;
+    const int64_t first = at < 0 ? conv_min(conv_quotient_up(-at, stride), width) : 0;
+    const int64_t end = in > at ? conv_min(conv_quotient_up(in - at, stride), width) : 0;
     for (int64_t i = 0; i < height; i++, to += width) {
-        const int64_t row = first + i - axis[0].pad;
-        const bool outside = row < 0 || row >= axis[0].in;
-        if (outside || inside < width) {
-            for (int64_t j = 0; j < width; j += RLXK_LANES) RLXK_FN(store)(to + j, 0);
-        }
-        if (outside || inside == 0) continue;
-        const float *x = plane + row * axis[1].in + from;
-        for (int64_t j = 0; j < whole; j += RLXK_LANES) RLXK_FN(store)(to + left + j, RLXK_FN(load)(x + j));
-        if (whole < inside) {
-            const int32_t rest = (int32_t)(inside - whole);
-            RLXK_FN(store_first)(to + left + whole, RLXK_FN(load_first)(x + whole, rest), rest);
-        }
-    }
-}
-
-/* The matrix rows of one channel, for one strip. */
-static void RLXK_FN(unfold_channel)(float *to, int64_t pitch, const float *bordered, int64_t bordered_width,
-                                    int64_t rows, const conv_axis axis[2]) {
-    const int64_t n = axis[1].out, stride = axis[1].stride, next_row = axis[0].stride * bordered_width;
-    for (int64_t p = 0; p < axis[0].taps; p++) {
-        for (int64_t q = 0; q < axis[1].taps; q++, to += pitch) {
-            const float *x = bordered + p * axis[0].dilation * bordered_width + q * axis[1].dilation;
-            float *pixel = to;
-            for (int64_t i = 0; i < rows; i++, pixel += n, x += next_row) {
-                if (stride == 1) {
-                    RLXK_FN(copy_loosely)(pixel, x, n);
-                } else if (stride == 2) {
-                    for (int64_t j = 0; j < n; j++) pixel[j] = x[2 * j];
-                } else {
-                    for (int64_t j = 0; j < n; j++) pixel[j] = x[stride * j];
-                }
-            }
+        const int64_t row = top + i * down;
+        const bool inside = row >= 0 && row < axis[0].in;
+        if (!inside || first > 0 || end < width) RLXK_FN(clear_loosely)(to, width);
+        if (!inside) continue;
+        const float *x = channel + row * in;
+        if (stride == 1) {
+            if (first < end) RLXK_FN(copy)(to + first, x + (at + first), end - first);
+        } else if (stride == 2) {
+            for (int64_t j = first; j < end; j++) to[j] = x[at + 2 * j];
+        } else {
+            for (int64_t j = first; j < end; j++) to[j] = x[at + stride * j];
         }
     }
 }
 
-/* Channels [begin, end) of a block. A row's loose end falls on the next row's first pixels before they are written, or
- * into the slack of the pitch. */
-static void RLXK_FN(unfold)(float *to, float *bordered, const conv_source *s, const conv_block *block, int64_t begin,
-                            int64_t end) {
-    const int64_t width = conv_bordered_width(s), taps = conv_taps(s);
+/* The planes of one channel of a strip. */
+static void RLXK_FN(border)(float *to, const conv_planes *planes, const float *channel, int64_t first_row,
+                            const conv_axis axis[2]) {
+    const int64_t top = first_row * axis[0].stride - axis[0].pad;
+    for (int64_t p = 0; p < axis[0].stride; p++) {
+        for (int64_t q = 0; q < axis[1].stride; q++, to += planes->phase) {
+            RLXK_FN(phase)(to, planes->height, planes->width, channel, top + p, axis[0].stride, q - axis[1].pad, axis);
+        }
+    }
+}
+
+/* The planes of channels [begin, end) of all strips. */
+static void RLXK_FN(borders)(float *to, const conv_source *s, const conv_block *block, int64_t begin, int64_t end) {
     for (int64_t n = 0; n < block->strips; n++) {
         const conv_strip *strip = &block->strip[n];
-        const int64_t height = conv_bordered_height(s, strip->rows);
         const float *image = s->base + strip->image * s->image;
-        for (int64_t channel = begin; channel < end; channel++) {
-            RLXK_FN(border)(bordered, strip->row * s->axis[0].stride, height, width, image + channel * s->plane, s->axis);
-            RLXK_FN(unfold_channel)(to + (channel - begin) * taps * block->pitch + strip->column, block->pitch, bordered,
-                                    width, strip->rows, s->axis);
+        float *planes = to + strip->planes;
+        for (int64_t channel = begin; channel < end; channel++, planes += block->planes.channel) {
+            RLXK_FN(border)(planes, &block->planes, image + channel * s->plane, strip->row, s->axis);
+        }
+    }
+}
+
+/* A row for each channel and tap, a column for each pixel, from bordered planes. A row's loose end falls on pixels that
+ * are written later, or into the slack of the pitch. */
+static void RLXK_FN(unfold)(float *to, const float *bordered, const conv_source *s, const conv_block *block,
+                            int64_t channels) {
+    const int64_t width = s->axis[1].out;
+    for (int64_t n = 0; n < block->strips; n++) {
+        const conv_strip *strip = &block->strip[n];
+        float *line = to + strip->column;
+        for (int64_t channel = 0; channel < channels; channel++) {
+            const float *plane = bordered + strip->planes + channel * block->planes.channel;
+            for (int64_t p = 0; p < s->axis[0].taps; p++) {
+                for (int64_t q = 0; q < s->axis[1].taps; q++, line += block->pitch) {
+                    const float *x = plane + conv_tap_start(s, &block->planes, p, q);
+                    for (int64_t i = 0; i < strip->rows; i++) {
+                        RLXK_FN(copy_loosely)(line + i * width, x + i * block->planes.width, width);
+                    }
+                }
+            }
         }
     }
 }

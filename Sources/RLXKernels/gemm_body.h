@@ -6,7 +6,6 @@
 /* Rows x columns, over k's part [k_begin, k_end). */
 static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end, int64_t column_begin,
                            int64_t column_end, int64_t k_begin, int64_t k_end) {
-    static const int64_t no_offset = 0;
     const rlxk_gemm *g = x->g;
     const bool first = k_begin == 0, last = k_end == g->k;
     const int64_t k = k_end - k_begin;
@@ -19,7 +18,7 @@ static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end,
     }
 
     rlxk_tile tile = {
-        .a_row = g->a_row, .a_col = g->a_col, .a_runs = &no_offset, .runs = 1, .k = k,
+        .a_row = g->a_row, .a_col = g->a_col, .runs = 1, .a_runs = rlxk_one_run, .b_runs = rlxk_one_run, .k = k,
         .b_row = x->packed ? PANEL : g->b_row, .c_row = g->c_row, .alpha = g->alpha,
         .accumulate = g->accumulate || !first, .relu = last && g->activation == RLXK_ACT_RELU,
     };

@@ -115,14 +115,13 @@ static void RLXK_FN(dots_of_columns)(const product *x, int64_t begin, int64_t en
 /* MARK: Few columns, columns of A contiguous: tiles of C', turned */
 
 static void RLXK_FN(flipped)(const product *x, int64_t begin, int64_t end) {
-    static const int64_t no_offset = 0;
     const rlxk_gemm *g = x->g;
     float turned[MOST_FLIPPED_COLUMNS][PANEL];
     for (int64_t i = begin; i < end; i += PANEL) {
         int64_t rows = min(end - i, PANEL);
         for (int64_t j = 0; j < g->n; j += TILE_ROWS) {
             rlxk_tile tile = {
-                .a = x->b + j * g->b_col, .a_row = g->b_col, .a_col = g->b_row, .a_runs = &no_offset, .runs = 1,
+                .a = x->b + j * g->b_col, .a_row = g->b_col, .a_col = g->b_row, .runs = 1, .a_runs = rlxk_one_run, .b_runs = rlxk_one_run,
                 .k = g->k, .b = x->a + i, .b_row = g->a_col, .c = turned[j], .c_row = PANEL, .alpha = 1,
             };
             RLXK_FN(tile_run)(&tile, min(g->n - j, TILE_ROWS), rows);

@@ -8,15 +8,15 @@
 #include <immintrin.h>
 #endif
 
-/* c[i][j] = epilogue(sum over runs s and p < k of a[a_runs[s] + i * a_row + p * a_col] * b[s * k + p][j])
- * for a few rows i and one panel of columns j. Rows of B follow each other through all runs. */
+/* c[i][j] = epilogue(sum over runs r and p < k of a[a_runs[r] + i * a_row + p * a_col] * b[b_runs[r] + p * b_row + j])
+ * for a few rows i and one panel of columns j. */
 typedef struct rlxk_tile {
     const float *a;
     int64_t a_row, a_col;
-    const int64_t *a_runs; /* where A starts in each run */
-    int64_t runs, k;
     const float *b;
     int64_t b_row;
+    int64_t runs, k;
+    const int64_t *a_runs, *b_runs; /* where A and B start in each run */
     float *c;
     int64_t c_row;
     const float *bias;     /* of the panel's columns, or NULL */
@@ -26,5 +26,8 @@ typedef struct rlxk_tile {
     bool accumulate, relu;
     int32_t tail; /* columns in the panel's last vector, 1 ... RLXK_LANES */
 } rlxk_tile;
+
+/* The start of the only run. */
+static const int64_t rlxk_one_run[1] = { 0 };
 
 #endif

@@ -14,8 +14,9 @@ INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) 
     const int64_t a_row = t->a_row * 4, a_col = t->a_col * 4, b_row = t->b_row;
     int64_t three_rows = 3 * a_row;
     __asm__("" : "+r"(three_rows));
-    const float *b = t->b;
     for (int64_t run = 0; run < t->runs; run++) {
+        const float *b = t->b + t->b_runs[run];
+        const float *ahead = run + 4 < t->runs ? t->b + t->b_runs[run + 4] : b + 12 * b_row;
         const char *a[(TILE_ROWS + 3) / 4];
         UNROLL for (int q = 0; 4 * q < rows; q++) {
             a[q] = (const char *)(t->a + t->a_runs[run]) + 4 * q * a_row;
@@ -25,7 +26,7 @@ INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) 
             VEC b_of[TILE_VECTORS];
             UNROLL for (int v = 0; v < vectors; v++) {
                 b_of[v] = RLXK_FN(load_of)(b, v, vectors, full, tail);
-                if (vectors > 1) __builtin_prefetch(b + 12 * b_row + v * RLXK_LANES);
+                if (vectors > 1) __builtin_prefetch(ahead + v * RLXK_LANES);
             }
             if (vectors > 1) __builtin_prefetch(a[0] + 8 * a_col);
             UNROLL for (int i = 0; i < rows; i++) {
@@ -35,6 +36,7 @@ INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) 
             }
             UNROLL for (int q = 0; 4 * q < rows; q++) a[q] += a_col;
             b += b_row;
+            ahead += b_row;
         }
     }
 

@@ -162,11 +162,12 @@ private struct Inputs {
                                         y: y.baseAddress, activation: Int32(relu ? RLXK_ACT_RELU : RLXK_ACT_NONE),
                                         workspace: rooms[0].base)
                                     var input = rlxk_conv_input_gradient(
-                                        shape: shape, dy: dy.baseAddress, w: w.baseAddress, dx: dx.baseAddress,
-                                        workspace: rooms[1].base)
-                                    var weight = rlxk_conv_weight_gradient(
-                                        shape: shape, x: x.baseAddress, dy: dy.baseAddress, dw: dw.baseAddress,
-                                        workspace: rooms[2].base)
+                                        shape: shape, dy: dy.baseAddress, w: w.baseAddress, bias: nil,
+                                        dx: dx.baseAddress, activation: Int32(RLXK_ACT_NONE), workspace: rooms[1].base)
+                                    var weight = rlxk_conv_weight_gradient()
+                                    (weight.shape, weight.workspace) = (shape, rooms[2].base)
+                                    (weight.x, weight.dy, weight.dw) = (x.baseAddress, dy.baseAddress, dw.baseAddress)
+                                    rlxk_conv_weight_gradient_contiguous(&weight)
                                     execute(kernels, &forward, &input, &weight, workers: workers)
                                 }
                             }
@@ -256,6 +257,66 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
 
     @Test func anEmptyBatch() {
         check(Conv(batch: 0, channels: (2, 3), size: (5, 5), kernel: (3, 3)))
+    }
+
+    @Test func aTransposedConvolutionHasBiasAndActivation() {
+        let conv = Conv(batch: 2, groups: 2, channels: (3, 2), size: (7, 6), kernel: (3, 2), stride: (2, 1), before: (1, 0), after: (1, 1))
+        let inputs = Inputs(conv, seed: 5)
+        let bias = inputs.x.prefix(conv.groups * conv.channels.0).map { $0 * 2 }
+        let plain = inputs.expected(relu: false).values[conv.counts.y...].prefix(conv.counts.x)
+        let plane = conv.size.0 * conv.size.1
+        let expected = plain.enumerated().map { max($1 + Double(bias[$0 / plane % bias.count]), 0) }
+        var shape = conv.shape
+        let workspace = Workspace(floats: rlxk_conv_input_gradient_workspace(&shape, 2))
+        for (isa, kernel) in variants(of: rlxk_conv_input_gradient_run) {
+            let dx = Workspace(floats: conv.counts.x)
+            inputs.dy.withUnsafeBufferPointer { dy in
+                inputs.w.withUnsafeBufferPointer { w in
+                    bias.withUnsafeBufferPointer { bias in
+                        var transposed = rlxk_conv_input_gradient(
+                            shape: shape, dy: dy.baseAddress, w: w.baseAddress, bias: bias.baseAddress, dx: dx.base,
+                            activation: Int32(RLXK_ACT_RELU), workspace: workspace.base)
+                        withUnsafePointer(to: &transposed) { transposed in
+                            var only = rlxk_instruction(run: kernel, arguments: transposed, flags: 0)
+                            rlxk_execute(&only, 1, 2)
+                        }
+                    }
+                }
+            }
+            #expect(expected.indices.allSatisfy { abs(Double(dx.base[$0]) - expected[$0]) < 1e-5 }, "\(isa)")
+        }
+    }
+
+    /// A forward pass whose kernel is an image, by the weight gradient of the convolution that it is the gradient of.
+    @Test func aLargeKernelIsAWeightGradient() {
+        let conv = Conv(batch: 4, channels: (3, 5), size: (9, 8), kernel: (7, 6), stride: (2, 1), dilation: (1, 1), before: (1, 1), after: (1, 1))
+        let inputs = Inputs(conv, seed: 6)
+        let expected = inputs.expected(relu: false).values.prefix(conv.counts.y).enumerated().map { index, y in
+            y - Double(inputs.bias[index / (conv.out.0 * conv.out.1) % inputs.bias.count])
+        }
+        var swapped = conv.shape
+        (swapped.batch, swapped.in_channels) = (conv.shape.in_channels, conv.shape.batch)
+        (swapped.out_height, swapped.out_width) = (conv.shape.kernel_height, conv.shape.kernel_width)
+        (swapped.kernel_height, swapped.kernel_width) = (conv.shape.out_height, conv.shape.out_width)
+        (swapped.stride, swapped.dilation) = (conv.shape.dilation, conv.shape.stride)
+        let (image, kernel, result) = (Int64(9 * 8), Int64(7 * 6), Int64(conv.out.0 * conv.out.1))
+        let workspace = Workspace(floats: rlxk_conv_weight_gradient_workspace(&swapped, 3))
+        let y = Workspace(floats: conv.counts.y)
+        inputs.x.withUnsafeBufferPointer { x in
+            inputs.w.withUnsafeBufferPointer { w in
+                var gradient = rlxk_conv_weight_gradient(
+                    shape: swapped, x: x.baseAddress, dy: w.baseAddress, x_stride: (image, 0, 3 * image),
+                    dy_stride: (kernel, 0, 3 * kernel), dw: y.base, dw_stride: (0, result, 5 * result), workspace: workspace.base)
+                withUnsafePointer(to: &gradient) { gradient in
+                    let list = [
+                        rlxk_instruction(run: rlxk_conv_weight_gradient_sums, arguments: gradient, flags: UInt32(RLXK_BARRIER)),
+                        rlxk_instruction(run: rlxk_conv_weight_gradient_run, arguments: gradient, flags: 0),
+                    ]
+                    rlxk_execute(list, 2, 3)
+                }
+            }
+        }
+        #expect(expected.indices.allSatisfy { abs(Double(y.base[$0]) - expected[$0]) < 1e-5 })
     }
 
     @Test func randomShapes() {

@@ -39,11 +39,14 @@ typedef struct rlxk_conv_forward {
 size_t rlxk_conv_forward_workspace(const rlxk_conv_shape *shape, int32_t workers);
 void rlxk_conv_forward_run(const void *forward, int32_t worker, int32_t workers);
 
-/* dx = the gradient of sum(dy * conv(x, w)) in x */
+/* dx = the gradient of sum(dy * conv(x, w)) in x; with bias[in_channel] and the activation it is a transposed
+ * convolution of dy. */
 typedef struct rlxk_conv_input_gradient {
     rlxk_conv_shape shape;
     const float *dy, *w;
+    const float *bias; /* or NULL */
     float *dx;
+    int32_t activation;
     float *workspace;
 } rlxk_conv_input_gradient;
 
@@ -51,13 +54,20 @@ size_t rlxk_conv_input_gradient_workspace(const rlxk_conv_shape *shape, int32_t 
 void rlxk_conv_input_gradient_run(const void *gradient, int32_t worker, int32_t workers);
 
 /* dw = the gradient of sum(dy * conv(x, w)) in w: two instructions over the same arguments, `sums` with RLXK_BARRIER
- * and then `run`, which writes dw. */
+ * and then `run`, which writes dw. Planes of x and dy and the taps of dw are contiguous, the other strides are free.
+ * So a convolution with few output pixels and a large kernel, which is slow, can be such a gradient: its batch is then
+ * in_channels, its channels are batch, its kernel is dy, its dilation and stride change places. */
 typedef struct rlxk_conv_weight_gradient {
     rlxk_conv_shape shape;
     const float *x, *dy;
+    int64_t x_stride[3], dy_stride[3]; /* of image, group, channel of the group; in elements */
     float *dw;
+    int64_t dw_stride[3]; /* of group, out channel of the group, in channel */
     float *workspace;
 } rlxk_conv_weight_gradient;
+
+/* Sets the strides that the shape's contiguous arrays have. */
+void rlxk_conv_weight_gradient_contiguous(rlxk_conv_weight_gradient *gradient);
 
 size_t rlxk_conv_weight_gradient_workspace(const rlxk_conv_shape *shape, int32_t workers);
 void rlxk_conv_weight_gradient_sums(const void *gradient, int32_t worker, int32_t workers);
