@@ -2,7 +2,9 @@
 
 from . import nn, ops, optim
 from .autodiff.check import check_grads
+from .autodiff.custom import custom_vjp
 from .autodiff.forward import hvp, jvp
+from .autodiff.remat import remat
 from .autodiff.reverse import grad, grad_with_loss, vjp
 from .dtypes import bool_, f16, f32, i32
 from .dtypes import bool_ as bool
@@ -91,6 +93,7 @@ __all__ = [
     "bool",
     "bool_",
     "check_grads",
+    "custom_vjp",
     "devices",
     "evaluate",
     "f16",
@@ -113,6 +116,7 @@ __all__ = [
     "param_spec",
     "precision_report",
     "previous_gradient",
+    "remat",
     "spec",
     "trace",
     "validate",

@@ -17,6 +17,7 @@ from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.symbolic import per_size
 from ..ir.tensor import Tensor
 from ..ir.types import Shape
+from .remat import Recomputed
 
 Wrt = str | Sequence[str] | None
 
@@ -103,11 +104,12 @@ def backward(graph: Graph, seeds: Mapping[Tensor, Tensor], wrt: Sequence[Tensor]
     cotangents: dict[int, list[Tensor]] = {}
     for tensor, seed in seeds.items():
         cotangents.setdefault(id(tensor), []).append(seed)
+    again = Recomputed(graph)
     for node in reversed(_active_nodes(graph, wrt)):
         arrived = [_collect(cotangents, out) for out in node.outputs]
         if all(g is None for g in arrived):
             continue
-        for operand, cotangent in zip(node.inputs, _apply_rule(graph, node, arrived), strict=True):
+        for operand, cotangent in zip(node.inputs, _apply_rule(graph, again.of(node), arrived), strict=True):
             if cotangent is not None:
                 cotangents.setdefault(id(operand), []).append(cotangent)
     collected = [_collect(cotangents, x) for x in wrt]

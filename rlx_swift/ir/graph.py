@@ -46,12 +46,16 @@ class Leaf:
 
 
 class Node:
-    """One application of an op. `scope` labels the nodes that came from one composite, or is empty."""
+    """One application of an op.
 
-    __slots__ = ("attrs", "inputs", "op", "outputs", "scope")
+    `scope` labels the nodes that came from one composite, `region` those that the backward pass computes again
+    instead of keeping their results; both may be empty.
+    """
 
-    def __init__(self, op: Op[Any], attrs: Attrs, inputs: tuple[Tensor, ...], scope: str) -> None:
-        self.op, self.attrs, self.inputs, self.scope = op, attrs, inputs, scope
+    __slots__ = ("attrs", "inputs", "op", "outputs", "region", "scope")
+
+    def __init__(self, op: Op[Any], attrs: Attrs, inputs: tuple[Tensor, ...], scope: str, region: str) -> None:
+        self.op, self.attrs, self.inputs, self.scope, self.region = op, attrs, inputs, scope, region
         self.outputs: tuple[Tensor, ...] = ()
 
     def __repr__(self) -> str:
@@ -67,6 +71,7 @@ class Graph:
         inputs, params, buffers: leaves by name. Params are f32 weights; buffers are state that `assign` writes.
         outputs: results by name.
         assigns: the next value of each assigned buffer; in a training program, also of params.
+        region: the label that nodes get which are appended now; see `Node`.
         generated: names that derivative functions made (`d_output`, `grad_W`, ...), by the plain name.
     """
 
@@ -79,6 +84,7 @@ class Graph:
         self.nodes: list[Node] = []
         self.outputs: dict[str, Tensor] = {}
         self.assigns: dict[str, Tensor] = {}
+        self.region = ""
         self.generated: dict[str, str] = {}
         self._shared: dict[tuple[DType, Shape, bytes], Tensor] = {}
 
@@ -193,7 +199,7 @@ class Graph:
         self, op: Op[Any], inputs: tuple[Tensor, ...], attrs: Attrs, types: tuple[TensorType, ...], scope: str = ""
     ) -> tuple[Tensor, ...]:
         """As `apply`, with result types that are known already."""
-        node = Node(op, attrs, inputs, scope)
+        node = Node(op, attrs, inputs, scope, self.region)
         node.outputs = tuple([Tensor(self, type, node, i) for i, type in enumerate(types)])
         self.nodes.append(node)
         return node.outputs

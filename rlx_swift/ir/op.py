@@ -134,6 +134,7 @@ class Op(Generic[A]):
             `Forward` member.
         lower: how it becomes MIL.
         kind: what precision policies choose by.
+        listed: False for an op that a caller makes, which no contract test or strategy looks at.
         domain, cases: for contract tests, docs and hypothesis strategies.
         predict(ins, attrs): what stands for its results in the inference form, where that is not the op itself.
         index_bounds(types, attrs): for operands that are indices, the size that they must stay below.
@@ -151,12 +152,13 @@ class Op(Generic[A]):
     kind: OpKind
     domain: Domain
     cases: tuple[Case, ...]
+    listed: bool = True
     predict: Callable[[tuple[Tensor, ...], A], Tensor | tuple[Tensor, ...]] | None = None
     index_bounds: Callable[[tuple[TensorType, ...], A], Mapping[int, int]] | None = None
     arity: int | None = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.name in _REGISTRY:
+        if self.name in _REGISTRY and self.listed:
             raise GraphError(f"op {self.name!r}", "declared twice")
         if not self.cases:
             raise GraphError(f"op {self.name!r}", "declared without a sample case")
@@ -164,7 +166,7 @@ class Op(Generic[A]):
             raise GraphError(f"op {self.name!r}", "expected a dataclass of Attrs for its attributes")
         counts = {len(case.shapes) for case in self.cases}
         object.__setattr__(self, "arity", counts.pop() if len(counts) == 1 else None)
-        _REGISTRY[self.name] = self
+        (_REGISTRY if self.listed else _UNLISTED)[self.name] = self
 
     def result_types(self, types: tuple[TensorType, ...], attrs: A) -> tuple[TensorType, ...]:
         """As `infer`, with the number of operands and the class of the attributes checked first."""
@@ -179,16 +181,17 @@ class Op(Generic[A]):
 
 
 _REGISTRY: dict[str, Op[Any]] = {}
+_UNLISTED: dict[str, Op[Any]] = {}
 
 
 def registry() -> Mapping[str, Op[Any]]:
-    """All declared ops by name."""
+    """All listed ops by name."""
     return _REGISTRY
 
 
 def find_op(name: str) -> Op[Any]:
     """The op called `name`; raises GraphError for any other name."""
     try:
-        return _REGISTRY[name]
+        return _REGISTRY[name] if name in _REGISTRY else _UNLISTED[name]
     except KeyError:
         raise GraphError(f"op {name!r}", "no op of that name is declared") from None

@@ -37,7 +37,8 @@ def print_node(node: Node, names: Namer) -> str:
     attributes = [
         f"{f.name}={getattr(node.attrs, f.name)!r}" for f in dataclasses.fields(node.attrs)
     ]
-    scope = f"  # {node.scope}" if node.scope else ""
+    labels = [label for label in (node.scope, node.region) if label]
+    scope = f"  # {', '.join(labels)}" if labels else ""
     return f"{results} = {node.op.name}({', '.join([*map(names, node.inputs), *attributes])}){scope}"
 
 

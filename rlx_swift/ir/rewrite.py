@@ -47,6 +47,7 @@ class Copy:
 
     def _nodes(self, rule: Rule | None) -> None:
         for node in self.source.live_nodes():
+            self.graph.region = node.region
             operands = tuple([self[x] for x in node.inputs])
             results = rule(node, operands) if rule else None
             if results is None:
@@ -56,6 +57,7 @@ class Copy:
                 self._map[id(old)] = new
                 if new.name is None:
                     new.name = old.name
+        self.graph.region = ""
 
 
 def inlined(source: Graph, graph: Graph, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -74,8 +76,10 @@ def inlined(source: Graph, graph: Graph, leaves: Mapping[str, Tensor]) -> dict[s
 
     for node in source.live_nodes():
         types = tuple([t.type for t in node.outputs])
+        graph.region = node.region
         results = graph.append(node.op, tuple([stand(x) for x in node.inputs]), node.attrs, types, node.scope)
         stands.update(zip(map(id, node.outputs), results, strict=True))
+    graph.region = ""
     return {name: stand(t) for name, t in source.outputs.items()}
 
 

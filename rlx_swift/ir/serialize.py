@@ -43,6 +43,7 @@ def to_json(graph: Graph) -> str:
             "inputs": [numbers[id(x)] for x in node.inputs],
             "attrs": {field: _encode(getattr(node.attrs, field)) for field in _hints(node.op.attrs)},
             **({"scope": node.scope} if node.scope else {}),
+            **({"region": node.region} if node.region else {}),
         })
         number(node.outputs)
     return json.dumps({
@@ -97,7 +98,9 @@ def _build(data: Any) -> Graph:
         attrs = _attrs(op.attrs, node["attrs"])
         inputs = tuple(_at(tensors, i) for i in node["inputs"])
         results = op.result_types(tuple(x.type for x in inputs), attrs)
+        graph.region = str(node.get("region", ""))
         tensors += graph.append(op, inputs, attrs, results, str(node.get("scope", "")))
+    graph.region = ""
     graph.outputs = {name: _at(tensors, i) for name, i in data["outputs"].items()}
     graph.assigns = {name: _at(tensors, i) for name, i in data["assigns"].items()}
     graph.generated = {str(wanted): str(name) for wanted, name in data["generated"].items()}

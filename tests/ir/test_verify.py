@@ -113,7 +113,7 @@ def foreign_output(g):
 
 
 def output_of_no_node(g):
-    node = Node(ADD, NoAttrs(), (), "")
+    node = Node(ADD, NoAttrs(), (), "", "")
     g.outputs["y"] = Tensor(g, TensorType(()), node)
 
 

@@ -16,8 +16,8 @@ NAMES = """
     Session StepReport SymbolicGraph Tensor TrainConfig TrainingSession Unsupported UpdatePath batches bool bool_
     Adafactor Group KronPSGD LAMB Lion MARS Muon NAdamW ParamGroups PrecisionPolicy QHAdamW RAdam SOAP SophiaH Stiefel
     hessian_diag precision_report previous_gradient
-    check_grads devices evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp lift load_model lora lora_params
-    merge_lora nn ops optim param_spec spec trace validate vjp
+    check_grads custom_vjp devices evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp
+    lift load_model lora lora_params merge_lora nn ops optim param_spec remat spec trace validate vjp
 """
 
 HEAVY = {  # what takes long to import; of these the package itself needs only those in NEEDED
