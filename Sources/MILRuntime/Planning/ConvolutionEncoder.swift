@@ -36,14 +36,20 @@ enum ConvolutionEncoder {
             return [
                 launch(rlxk_conv_input_gradient_run, reads: reads, writes: result.union(roomSet)) { owner, at in
                     let call = rlxk_conv_input_gradient(
-                        shape: shape, dy: at.x, w: at.weight, dx: at.result, workspace: at.workspace)
+                        shape: shape, dy: at.x, w: at.weight, bias: nil, dx: at.result,
+                        activation: Int32(RLXK_ACT_NONE), workspace: at.workspace)
                     return UnsafeRawPointer(owner.store(call))
                 }
             ]
         case .weightGradient:
             func call(_ owner: Arguments, _ at: Pointers) -> UnsafeRawPointer {
-                let call = rlxk_conv_weight_gradient(
-                    shape: shape, x: at.x, dy: at.weight, dw: at.result, workspace: at.workspace)
+                var call = rlxk_conv_weight_gradient()
+                call.shape = shape
+                call.x = at.x
+                call.dy = at.weight
+                call.dw = at.result
+                call.workspace = at.workspace
+                rlxk_conv_weight_gradient_contiguous(&call)
                 return UnsafeRawPointer(owner.store(call))
             }
             return [
