@@ -260,7 +260,9 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
     }
 
     @Test func aTransposedConvolutionHasBiasAndActivation() {
-        let conv = Conv(batch: 2, groups: 2, channels: (3, 2), size: (7, 6), kernel: (3, 2), stride: (2, 1), before: (1, 0), after: (1, 1))
+        let conv = Conv(
+            batch: 2, groups: 2, channels: (3, 2), size: (7, 6), kernel: (3, 2), stride: (2, 1), before: (1, 0),
+            after: (1, 1))
         let inputs = Inputs(conv, seed: 5)
         let bias = inputs.x.prefix(conv.groups * conv.channels.0).map { $0 * 2 }
         let plain = inputs.expected(relu: false).values[conv.counts.y...].prefix(conv.counts.x)
@@ -289,7 +291,9 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
 
     /// A forward pass whose kernel is an image, by the weight gradient of the convolution that it is the gradient of.
     @Test func aLargeKernelIsAWeightGradient() {
-        let conv = Conv(batch: 4, channels: (3, 5), size: (9, 8), kernel: (7, 6), stride: (2, 1), dilation: (1, 1), before: (1, 1), after: (1, 1))
+        let conv = Conv(
+            batch: 4, channels: (3, 5), size: (9, 8), kernel: (7, 6), stride: (2, 1), dilation: (1, 1), before: (1, 1),
+            after: (1, 1))
         let inputs = Inputs(conv, seed: 6)
         let expected = inputs.expected(relu: false).values.prefix(conv.counts.y).enumerated().map { index, y in
             y - Double(inputs.bias[index / (conv.out.0 * conv.out.1) % inputs.bias.count])
@@ -306,10 +310,12 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
             inputs.w.withUnsafeBufferPointer { w in
                 var gradient = rlxk_conv_weight_gradient(
                     shape: swapped, x: x.baseAddress, dy: w.baseAddress, x_stride: (image, 0, 3 * image),
-                    dy_stride: (kernel, 0, 3 * kernel), dw: y.base, dw_stride: (0, result, 5 * result), workspace: workspace.base)
+                    dy_stride: (kernel, 0, 3 * kernel), dw: y.base, dw_stride: (0, result, 5 * result),
+                    workspace: workspace.base)
                 withUnsafePointer(to: &gradient) { gradient in
                     let list = [
-                        rlxk_instruction(run: rlxk_conv_weight_gradient_sums, arguments: gradient, flags: UInt32(RLXK_BARRIER)),
+                        rlxk_instruction(
+                            run: rlxk_conv_weight_gradient_sums, arguments: gradient, flags: UInt32(RLXK_BARRIER)),
                         rlxk_instruction(run: rlxk_conv_weight_gradient_run, arguments: gradient, flags: 0),
                     ]
                     rlxk_execute(list, 2, 3)
