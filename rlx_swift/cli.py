@@ -14,6 +14,7 @@ from typing import Any
 from . import errors
 
 Command = Callable[[argparse.Namespace], None]
+DEVICES = ("coreml", "cpu", "numpy")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,10 +52,36 @@ def _parser() -> argparse.ArgumentParser:
         "with what was saved. Needs the extra [demo].",
     )
     demo.add_argument("--output", type=Path, default=Path("rlx-demo"), metavar="DIR", help="default: %(default)s")
-    demo.add_argument("--device", choices=("coreml", "cpu", "numpy"), help="default: the best present")
+    demo.add_argument("--device", choices=DEVICES, help="default: the best present")
     demo.add_argument("--epochs", type=_positive, default=12, metavar="N", help="default: %(default)s")
     demo.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
     _add_json(demo)
+
+    run = _add(
+        commands, "run", _run, "predict with a Core ML package",
+        "Feeds .npy files to an ML Program and writes each output to NAME.npy. It runs on the best device present, "
+        "or on that of --device.",
+    )
+    run.add_argument("model", type=Path, metavar="MODEL", help="an .mlpackage folder or a bare model file")
+    run.add_argument(
+        "--input", action="append", default=[], type=_named_file, metavar="NAME=FILE.npy", help="for each input one",
+    )
+    run.add_argument("--output-dir", type=Path, default=Path(), metavar="DIR", help="default: where you are")
+    run.add_argument(
+        "--random-inputs", type=int, metavar="SEED",
+        help="draw what --input does not give: normal floats, integers 0 and 1",
+    )
+    run.add_argument("--function", metavar="NAME", help="one function of a model that has several")
+    run.add_argument("--device", choices=DEVICES, help="default: the best present")
+    _add_json(run)
+
+    inspect = _add(
+        commands, "inspect", _inspect, "show what a Core ML package holds and where it can run",
+        "Shows the interface, functions, operations and weights of an ML Program, and for each device whether it can "
+        "run there; if not, what is missing.",
+    )
+    inspect.add_argument("model", type=Path, metavar="MODEL", help="an .mlpackage folder or a bare model file")
+    _add_json(inspect)
 
     validate = _add(
         commands, "validate", _validate, "check a Core ML package",
@@ -83,6 +110,13 @@ def _positive(text: str) -> int:
     return value
 
 
+def _named_file(text: str) -> tuple[str, Path]:
+    name, equals, file = text.partition("=")
+    if not (name and equals and file):
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE.npy, got {text!r}")
+    return name, Path(file)
+
+
 def _devices(options: argparse.Namespace) -> None:
     from .session.device import devices
 
@@ -107,11 +141,55 @@ def _demo(options: argparse.Namespace) -> None:
     for result in results:
         loss, seconds = result.losses[-1], result.seconds
         print(f"{result.name}: test accuracy {result.accuracy:.1%}, last loss {loss:.4f}, {seconds:.1f} s")
-        again = "not read back, which needs the native library"
-        if result.package_accuracy is not None:
-            again = f"read back, test accuracy {result.package_accuracy:.1%}"
-        print(f"  {result.package}: {again}")
+        print(f"  {result.package}: read back, test accuracy {result.package_accuracy:.1%}")
     print(f"The losses are drawn in {options.output / 'loss.png'}")
+
+
+def _run(options: argparse.Namespace) -> None:
+    import numpy as np
+
+    from .session.model import load_model
+
+    model = load_model(options.model, options.function, options.device)
+    feeds = {name: _array(file) for name, file in options.input}
+    if options.random_inputs is not None:
+        rng = np.random.default_rng(options.random_inputs)
+        drawn = {name: _drawn(rng, type) for name, type in model.inputs.items()}
+        feeds = {**drawn, **feeds}
+    results = model.predict(feeds)
+    options.output_dir.mkdir(parents=True, exist_ok=True)
+    files = {name: options.output_dir / f"{name}.npy" for name in results}
+    for name, value in results.items():
+        np.save(files[name], value)
+    if options.json:
+        outputs = {
+            name: {"npy": str(files[name]), "dtype": value.dtype.name, "shape": value.shape}
+            for name, value in results.items()
+        }
+        print(json.dumps({"model": str(options.model), "device": model.device, "outputs": outputs}))
+        return
+    for name, value in results.items():
+        print(f"{name}: {value.dtype}{list(value.shape)} -> {files[name]}")
+
+
+def _array(file: Path) -> Any:
+    import numpy as np
+
+    try:
+        return np.load(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise errors.FeedError(str(file), f"it is no .npy file ({error})") from error
+
+
+def _drawn(rng: Any, type: Any) -> Any:
+    return rng.standard_normal(type.shape) if type.dtype.is_float else rng.integers(0, 2, type.shape)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    from .session.inspection import inspect_model
+
+    found = inspect_model(options.model)
+    print(json.dumps(asdict(found), indent=2) if options.json else found)
 
 
 def _validate(options: argparse.Namespace) -> None:

@@ -19,7 +19,6 @@ from .nn import init
 from .optim import AdamW
 from .session.config import TrainConfig
 from .session.data import batches
-from .session.device import devices
 from .session.model import load_model
 from .session.training import TrainingSession
 
@@ -36,7 +35,7 @@ class Result:
     seconds: float
     losses: list[float]
     package: Path | None
-    package_accuracy: float | None
+    package_accuracy: float
 
 
 def run(
@@ -110,11 +109,10 @@ def _train(
     history = ts.fit(rows, epochs=epochs, progress=progress)
     seconds = time.perf_counter() - started
     accuracy = _accuracy(lambda x: ts.predict({"x": x})["probabilities"], data)
-    package, package_accuracy = output / f"digits_{name.lower()}.mlpackage", None
+    package = output / f"digits_{name.lower()}.mlpackage"
     ts.export(package, sizes={"B": TEST_ROWS})
-    if any(d.available for d in devices() if d.name == "cpu"):
-        model = load_model(package)
-        package_accuracy = _accuracy(lambda x: model.predict({"x": x})["probabilities"], data)
+    model = load_model(package, device=device)
+    package_accuracy = _accuracy(lambda x: model.predict({"x": x})["probabilities"], data)
     return Result(name, accuracy, seconds, history.losses, package, package_accuracy)
 
 

@@ -25,7 +25,7 @@ class TensorOf(Protocol):
     """How a constant becomes a tensor of the graph that a rule builds in."""
 
     def __call__(
-        self, constant: Constant, dtype: DType | None = None, kind: LeafKind = LeafKind.CONSTANT
+        self, constant: Constant, dtype: DType | None = None, role: LeafKind = LeafKind.CONSTANT
     ) -> Tensor: ...
 
 
@@ -80,9 +80,9 @@ class Call:
         """An operand that is a buffer where it is a constant: measured, not trained."""
         return self._as_tensor(self._one(name), dtype, LeafKind.BUFFER)
 
-    def _as_tensor(self, operand: Operand, dtype: DType | None, kind: LeafKind = LeafKind.CONSTANT) -> Tensor:
+    def _as_tensor(self, operand: Operand, dtype: DType | None, role: LeafKind = LeafKind.CONSTANT) -> Tensor:
         if isinstance(operand, Constant):
-            return self._tensor_of(operand, dtype, kind)
+            return self._tensor_of(operand, dtype, role)
         return cast(operand, dtype) if dtype is not None and operand.dtype.is_float else operand
 
     # Parameters

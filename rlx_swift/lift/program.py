@@ -20,7 +20,7 @@ from ..ops import cast
 from .call import Call, Operand
 from .constants import IR_DTYPES, array_type, ir_dtype
 from .table import Results, Rule, rules
-from .weights import Constant, Weights, is_weight
+from .weights import Constant, Weights, kind_of
 
 _FOLDED = 1 << 16  # elements up to which results of constants are computed at once
 
@@ -33,8 +33,8 @@ def lift(
     Weights become params with values, under the names that the file gives them without endings such as
     `_to_fp16`: constants of ten and more floats, none as large as those of masks, and those of any size that a
     layer or product takes as its weight, bias, gamma or beta. An f16 weight is an f32 param and a cast. The
-    averages of batch_norm become buffers, and so do states, which the graph assigns. Of a classifier the graph
-    has the probabilities only.
+    averages of batch_norm become buffers, and so do states, which the graph assigns. What a session exported keeps
+    its params and buffers, whatever their size. Of a classifier the graph has the probabilities only.
 
     Args:
         path: an .mlpackage, or a bare model file.
@@ -298,7 +298,7 @@ def _folded(
         return None
     scratch = Graph("folded")
 
-    def tensor(constant: Constant, dtype: DType | None = None, kind: LeafKind = LeafKind.CONSTANT) -> Tensor:
+    def tensor(constant: Constant, dtype: DType | None = None, role: LeafKind = LeafKind.CONSTANT) -> Tensor:
         own = ir_dtype(constant.dtype, call.place)
         made = scratch.constant(constant.array, own)
         return cast(made, dtype) if dtype is not None and own.is_float else made
@@ -322,5 +322,5 @@ def _declared(call: Call, result: Tensor | np.ndarray, label: str, declared: Arr
         return cast(result, ir_dtype(declared.dtype, call.place))
     if declared.dtype in IR_DTYPES:
         result = result.astype(IR_DTYPES[declared.dtype].numpy, copy=False)
-    weight = call.operation.startswith("constexpr_") and is_weight(result)
-    return Constant(result, declared.dtype, label, weight)
+    kind = kind_of(result) if call.operation.startswith("constexpr_") else LeafKind.CONSTANT
+    return Constant(result, declared.dtype, label, kind)

@@ -17,6 +17,7 @@ from .constants import WeightFile, array_of, array_type, ir_dtype
 
 _NUMBERS = 9  # floats up to which a constant is a number of the program rather than a weight
 _MASKED = 1e4  # a constant with values as far from 0 switches something off: coremltools writes -3e4
+_LABELLED = {"param": LeafKind.PARAM, "buffer": LeafKind.BUFFER}  # as our own lowering labels named leaves
 _ENDINGS = re.compile(
     r"(_(to_(fp16|fp32|u?int(8|16))|cast_fp(16|32)|promoted|palettized|quantized|sparsified))+(_\d+)?$"
 )
@@ -24,12 +25,22 @@ _ENDINGS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """A value known before a run: `dtype` as MIL spells it, `label` as the file calls it."""
+    """A value known before a run.
+
+    Attributes:
+        dtype: as MIL spells it.
+        label: what the file calls it.
+        kind: what it becomes in a graph, unless the operation that reads it knows better.
+    """
 
     array: np.ndarray
     dtype: str
     label: str = ""
-    is_weight: bool = False
+    kind: LeafKind = LeafKind.CONSTANT
+
+    @property
+    def is_weight(self) -> bool:
+        return self.kind is not LeafKind.CONSTANT
 
 
 class Weights:
@@ -52,17 +63,19 @@ class Weights:
     def _read(self, value: Value, label: str, place: str) -> Constant:
         type = array_type(value.type, place)
         array = array_of(value, self._weight_file, place)
-        return Constant(array, type.dtype, label, is_weight(array))
+        prefix, _, name = label.partition("/")
+        if prefix in _LABELLED and name:
+            return Constant(array, type.dtype, name, _LABELLED[prefix])
+        return Constant(array, type.dtype, label, kind_of(array))
 
-    def tensor(self, constant: Constant, dtype: DType | None = None, kind: LeafKind = LeafKind.CONSTANT) -> Tensor:
+    def tensor(self, constant: Constant, dtype: DType | None = None, role: LeafKind = LeafKind.CONSTANT) -> Tensor:
         """What an op reads for a constant, as a float of `dtype` if given.
 
-        A weight, or a constant that is used as one (`kind`), is an f32 param or buffer and a cast.
+        A weight is an f32 param or buffer and a cast, and so is a number in the role of one.
         """
         own = ir_dtype(constant.dtype, f"constant {constant.label!r}")
         wanted = dtype if dtype is not None and own.is_float else own
-        if kind is LeafKind.CONSTANT and constant.is_weight:
-            kind = LeafKind.PARAM
+        kind = constant.kind if constant.is_weight and role is not LeafKind.BUFFER else role
         if constant not in self._leaves:
             self._leaves[constant] = self._leaf(constant, own, kind)
         return cast(self._leaves[constant], wanted)
@@ -83,9 +96,10 @@ class Weights:
         return name
 
 
-def is_weight(array: np.ndarray) -> bool:
-    """Whether a constant is a param rather than a number, or a mask, of the program."""
-    return array.size > _NUMBERS and _can_be_trained(array) and float(np.abs(array).max()) < _MASKED
+def kind_of(array: np.ndarray) -> LeafKind:
+    """Whether a constant is a param, or rather a number or a mask of the program."""
+    weight = array.size > _NUMBERS and _can_be_trained(array) and float(np.abs(array).max()) < _MASKED
+    return LeafKind.PARAM if weight else LeafKind.CONSTANT
 
 
 def _can_be_trained(array: np.ndarray) -> bool:

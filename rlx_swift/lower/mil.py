@@ -255,15 +255,17 @@ class _Lowering:
             self._check("constant", tensor.type)
             constant = self._constants.of(value, tensor.type)
             literal = is_small(tensor.type) and not baked
-            binding = self._operands[id(tensor)] = constant if literal else self._const_op(constant, leaf.name)
+            binding = self._operands[id(tensor)] = constant if literal else self._const_op(constant, leaf)
         return binding if isinstance(binding, str) or not named else self._const_op(binding)
 
-    def _const_op(self, value: Value, label: str | None = None) -> str:
-        """An operation that makes a constant; `label` is what a graph calls it, by which it is lifted again."""
-        name = self._names.given(label) if label else self._names.numbered("const")
+    def _const_op(self, value: Value, leaf: Leaf | None = None) -> str:
+        """An operation that makes a constant. That of a named leaf is labelled `param/<name>` or `buffer/<name>`."""
         attributes = {"val": value}
-        if label:
-            attributes["name"] = self._constants.literal(label, f32)
+        if leaf is None or leaf.name is None:
+            name = self._names.numbered("const")
+        else:
+            name = self._names.given(leaf.name)
+            attributes["name"] = self._constants.literal(f"{leaf.kind.value}/{leaf.name}", f32)
         self._operations.append(Operation("const", {}, [(name, value.type)], attributes))
         return name
 

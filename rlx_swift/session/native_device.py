@@ -18,6 +18,7 @@ from .feeds import check_ranges, index_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
 UNITS = {"cpu": "cpu", "gpu": "cpu_and_gpu", "ane": "cpu_and_ne", "all": "all"}  # RLX_COREML_UNITS
+PREDICTING_UNITS = "cpu_and_ne"
 
 
 class NativeStore:
@@ -130,14 +131,17 @@ class NativeDevice:
 
 def compute_units(graph: Graph) -> str:
     """What Core ML may compute on: RLX_COREML_UNITS, else CPU and GPU for f32 training, CPU and Neural Engine else."""
-    asked = os.environ.get("RLX_COREML_UNITS")
-    if asked is not None:
-        if asked not in UNITS:
-            raise ConfigError("RLX_COREML_UNITS", f"expected one of {', '.join(UNITS)}, got {asked!r}")
-        return UNITS[asked]
     trains = bool(graph.assigns) or any(name.startswith("grad_") for name in graph.outputs)
     half = any(t.dtype.name == "f16" for node in graph.live_nodes() for t in node.outputs)
-    return "cpu_and_gpu" if trains and not half else "cpu_and_ne"
+    return asked_units("cpu_and_gpu" if trains and not half else PREDICTING_UNITS)
+
+
+def asked_units(default: str) -> str:
+    """What RLX_COREML_UNITS asks for; raises ConfigError when that is no kind of unit."""
+    asked = os.environ.get("RLX_COREML_UNITS")
+    if asked is not None and asked not in UNITS:
+        raise ConfigError("RLX_COREML_UNITS", f"expected one of {', '.join(UNITS)}, got {asked!r}")
+    return default if asked is None else UNITS[asked]
 
 
 def boundary_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

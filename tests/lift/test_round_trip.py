@@ -68,10 +68,11 @@ def test_gradients_of_graphs(data):
 def test_weights_keep_their_names_and_values():
     graph = Graph()
     x, rng = graph.input("x", (2, 4)), np.random.default_rng(0)
-    hidden = rlx.ops.tanh(x @ graph.param("l0.w", (4, 8)) + graph.param("l0.b", (8,)))
-    graph.set_outputs({"y": hidden @ graph.param("head", (8, 3))})
-    values = {name: rng.normal(size=t.shape).astype(np.float32) for name, t in graph.params.items()}
+    hidden = rlx.ops.tanh(x @ graph.param("l0.w", (4, 8)) + graph.param("l0.b", (8,))) - graph.buffer("mean", (8,))
+    graph.set_outputs({"y": hidden @ graph.param("head", (8, 3)) * graph.param("scale", ())})
+    leaves = {**graph.params, **graph.buffers}
+    values = {name: rng.normal(size=t.shape).astype(np.float32) for name, t in leaves.items()}
     back = lifted(lower(graph, baked=values))
-    assert set(back.params) == {"l0.w", "head"}  # eight floats that are added are a number of the program
-    for name, param in back.params.items():
-        assert np.array_equal(param.producer.value, values[name])
+    assert (set(back.params), set(back.buffers)) == (set(graph.params), set(graph.buffers))
+    for name, leaf in {**back.params, **back.buffers}.items():
+        assert np.array_equal(leaf.producer.value, values[name])

@@ -33,9 +33,9 @@ np.testing.assert_allclose(session.param("W").ravel(), [1, -2, 0.5], atol=1e-5)
 with tempfile.TemporaryDirectory() as folder:
     package = Path(folder, "linreg.mlpackage")
     session.export(package)
-    if has_native:
-        predicted = rlx.load_model(package).predict({"x": x})["prediction"]
-        np.testing.assert_allclose(predicted, x @ [[1.0], [-2.0], [0.5]], atol=1e-5)
+    model = rlx.load_model(package)
+    assert model.device == device
+    np.testing.assert_allclose(model.predict({"x": x})["prediction"], x @ [[1.0], [-2.0], [0.5]], atol=1e-5)
 
 if has_native:
     library = native()
