@@ -41,6 +41,7 @@ from .optim import (
 )
 from .passes.inference import inference
 from .passes.loss import with_loss as with_loss
+from .passes.simplify import simplify
 from .precision import PrecisionPolicy, precision_report
 from .session.compiled import CompiledGraph, Session
 from .session.config import TrainConfig
@@ -117,6 +118,7 @@ __all__ = [
     "precision_report",
     "previous_gradient",
     "remat",
+    "simplify",
     "spec",
     "trace",
     "validate",

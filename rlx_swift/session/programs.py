@@ -18,6 +18,7 @@ from ..ir.rewrite import Copy, drop_unused_leaves, inlined
 from ..ir.tensor import Tensor
 from ..optim.arrays import GRAPH
 from ..passes.inference import inference
+from ..passes.simplify import simplify
 from ..precision import PrecisionPolicy, with_precision
 from .names import (
     FINITE,
@@ -61,14 +62,14 @@ def gradient_graph(forward: Graph, recipe: Recipe) -> Graph:
     graph.outputs.update({gradient_name(name, True): g for name, g in previous.items()})
     graph.outputs.update({next_name(name): t for name, t in graph.assigns.items()})
     graph.assigns = {}
-    return _pruned(graph)
+    return _finished(graph)
 
 
 def step_graph(forward: Graph, recipe: Recipe) -> Graph:
     """A whole update from a batch: outputs the loss, the other outputs of rank 0, and whether it was applied."""
     graph, gradients, previous = _differentiated(forward, recipe)
     _append_update(graph, gradients, previous, recipe)
-    return _pruned(graph)
+    return _finished(graph)
 
 
 def accumulate_graph(forward: Graph, recipe: Recipe) -> Graph:
@@ -79,7 +80,7 @@ def accumulate_graph(forward: Graph, recipe: Recipe) -> Graph:
         for name, gradient in group.items():
             accumulator = accumulator_name(name, group is previous)
             graph.assigns[accumulator] = graph.buffer(accumulator, gradient.shape) + weight * gradient
-    return _pruned(graph)
+    return _finished(graph)
 
 
 def apply_graph(recipe: Recipe) -> Graph:
@@ -92,14 +93,14 @@ def apply_graph(recipe: Recipe) -> Graph:
     gradients = {n: graph.buffer(accumulator_name(n), shape) / total for n, shape in rule.shapes.items()}
     previous = {n: graph.buffer(accumulator_name(n, True), rule.shapes[n]) / total for n in rule.previous}
     _append_update(graph, gradients, previous, recipe)
-    return graph
+    return _finished(graph)
 
 
 def evaluation_graph(forward: Graph, loss: str, policy: PrecisionPolicy) -> Graph:
     """The inference form with the loss alone."""
     graph: Graph = inference(forward)
     graph.outputs = {loss: graph.outputs[loss]}
-    return _pruned(with_precision(graph, policy))
+    return _finished(with_precision(graph, policy))
 
 
 def prediction_graph(
@@ -112,7 +113,7 @@ def prediction_graph(
         if name not in graph.outputs:
             raise GraphError(f"output {name!r}", f"the graph has {', '.join(graph.outputs)}")
     graph.outputs = {name: graph.outputs[name] for name in names}
-    graph = with_precision(graph, policy)
+    graph = simplify(with_precision(graph, policy))
     drop_unused_leaves(graph)
     return graph
 
@@ -173,6 +174,7 @@ def _settled(name: str, value: Any, old: Tensor) -> Tensor:
     return ops.identity(old) if value is old else value
 
 
-def _pruned(graph: Graph) -> Graph:
-    drop_unused_leaves(graph, keep=graph.inputs)
-    return graph
+def _finished(graph: Graph) -> Graph:
+    simple: Graph = simplify(graph)
+    drop_unused_leaves(simple, keep=simple.inputs)
+    return simple
