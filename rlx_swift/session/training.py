@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..ir.graph import Graph, is_noise
 from ..ir.symbolic import SymbolicGraph, bound, sample
 from ..lower.mil import lower
 from ..lower.package import write_package
+from ..optim.base import POSITIVE, require
 from ..optim.schedule import Schedule, as_schedule
 from ..precision import PrecisionPolicy, as_policy
 from . import checkpoint
@@ -238,8 +238,7 @@ class TrainingSession:
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""
-        if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
-            raise ConfigError("accumulate weight", f"expected a finite number above 0, got {weight!r}")
+        require("accumulate weight", weight in POSITIVE, POSITIVE.text, weight)
         return self._trainer.accumulate(*self._batches.check(batch), float(weight))[self.loss]
 
     @property
@@ -292,12 +291,12 @@ class TrainingSession:
     def fit(
         self, batches: Iterable[Batch], epochs: int = 1, schedule: float | Schedule | None = None,
         validation: Iterable[Batch] | Batch | None = None, callbacks: Sequence[Callback] = (), accumulate: int = 1,
-        progress: bool = True,
+        progress: bool = True, weight: Callable[[Batch], float] | None = None,
     ) -> History:
         """Steps through the batches `epochs` times; see `rlx_swift.session.fit`."""
         if schedule is not None:
             self.lr = schedule
-        return fit(self, batches, epochs, validation, callbacks, accumulate, progress)
+        return fit(self, batches, epochs, validation, callbacks, accumulate, progress, weight)
 
     # Values
 
