@@ -77,12 +77,10 @@ class TrainingSession:
         self._batches = feeding.BatchCheck(graph)
         predicting = prediction_graph(form, self.loss, self._policy)
         self._prediction_inputs = [name for name in predicting.inputs if not is_noise(name)]
-        rule = self._trained.choose(trainable, 0)
+        self._trained.choose(trainable, 0)
         self._weights.set(self._trained.starts(self._weights))
-        self._trainer = Trainer(
-            self._device, self._weights, Recipe(self.loss, rule, self._policy, scaled=False), self.config.seed,
-            as_schedule(self.config.lr), loss_scale(self.config.loss_scale, half=False),
-        )
+        scale = loss_scale(self.config.loss_scale, half=False)
+        self._trainer = Trainer(self._device, self._weights, self.config.seed, as_schedule(self.config.lr), scale)
         self._configure()
         self.last_report: StepReport | None = None
 
@@ -229,11 +227,14 @@ class TrainingSession:
 
         Raises FeedError or DTypeError for a batch that does not fit, SessionError while micro-batches are pending.
         """
-        if self._trainer.window.count:
+        trainer = self._trainer
+        if trainer.window.count:
             self._require_nothing_pending("step()")
-        outputs, applied = self._trainer.step(*self._batches.check(batch))
-        loss = outputs.pop(self.loss)
-        self.last_report = report = StepReport(loss, self._trainer.path, not applied, outputs)
+        report = trainer.prepared(batch) if trainer.prepared is not None else None
+        if report is None:
+            outputs, applied = trainer.step(*self._batches.check(batch))
+            report = StepReport(outputs.pop(self.loss), trainer.path, not applied, outputs)
+        self.last_report = report
         return report
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
