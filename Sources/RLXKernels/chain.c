@@ -4,14 +4,15 @@
 #include "vmath.h"
 
 #define STEP_PARAMETERS \
-    const rlxk_step *step, void *out_data, const void *x_data, const void *y_data, const void *z_data, int64_t n
+    const rlxk_step *step, void *out_data, const void *x_data, const void *y_data, const void *z_data, \
+        const void *w_data, int64_t n
 typedef void (*step_function)(STEP_PARAMETERS);
 
 #define UNPACK(IN, OUT)                                                              \
     OUT *out = out_data;                                                             \
-    const IN *xs = x_data, *ys = y_data, *zs = z_data;                               \
+    const IN *xs = x_data, *ys = y_data, *zs = z_data, *ws = w_data;                 \
     const float p = step->p, q = step->q;                                            \
-    (void)out, (void)xs, (void)ys, (void)zs, (void)p, (void)q
+    (void)out, (void)xs, (void)ys, (void)zs, (void)ws, (void)p, (void)q
 
 typedef struct fold_functions {
     void (*fold)(void *data, int64_t stride, const void *lanes, int64_t n);

@@ -68,6 +68,22 @@
     TERNARY_FORM(NAME, INX, IN, EXPRESSION, 1, 0, 1)    \
     TERNARY_FORM(NAME, INX, IN, EXPRESSION, 0, 1, 1)
 
+#define QUATERNARY_FORM(NAME, EXPRESSION, SX, SZ)     \
+    STEP(step_##NAME##_##SX##SZ) {                    \
+        UNPACK(float, float);                         \
+        const float x0 = xs[0], z0 = zs[0];           \
+        LOOP {                                        \
+            const float x = SX ? x0 : xs[i], y = ys[i]; \
+            const float z = SZ ? z0 : zs[i], w = ws[i]; \
+            out[i] = (EXPRESSION);                    \
+        }                                             \
+    }
+#define QUATERNARY(NAME, EXPRESSION)        \
+    QUATERNARY_FORM(NAME, EXPRESSION, 0, 0) \
+    QUATERNARY_FORM(NAME, EXPRESSION, 1, 0) \
+    QUATERNARY_FORM(NAME, EXPRESSION, 0, 1) \
+    QUATERNARY_FORM(NAME, EXPRESSION, 1, 1)
+
 #define X(NAME, EXPRESSION) UNARY(NAME, float, float, LOOP, EXPRESSION)
 RLXK_UNARY_F32(X)
 #undef X
@@ -96,11 +112,30 @@ RLXK_DIVISION_I32(X)
 RLXK_TERNARY_F32(X)
 #undef X
 
+#define X(NAME, EXPRESSION) QUATERNARY(NAME, EXPRESSION)
+RLXK_QUATERNARY_F32(X)
+#undef X
+
 UNARY(COPY, uint32_t, uint32_t, LOOP, x)
 UNARY(F32_TO_I32, float, int32_t, LOOP, rlxk_to_int(x))
 UNARY(I32_TO_F32, int32_t, float, LOOP, (float)x)
 UNARY(F32_TO_BOOL, float, int32_t, LOOP, x != 0.0f)
 TERNARY(SELECT, int32_t, uint32_t, x != 0 ? y : z)
+
+BINARY_FORM(DIV, float, float, LOOP, x / y, 0, 0)
+BINARY_FORM(DIV, float, float, LOOP, x / y, 1, 0)
+
+/* Where the inverse is exact, a product is the same quotient and several times faster. */
+STEP(step_DIV_01) {
+    UNPACK(float, float);
+    const float y = ys[0], inverse = 1.0f / y;
+    const uint32_t exponent = rlxk_bits(y) >> 23 & 255;
+    if ((rlxk_bits(y) & 0x007fffffu) == 0 && exponent > 1 && exponent < 253) {
+        LOOP out[i] = xs[i] * inverse;
+    } else {
+        LOOP out[i] = xs[i] / y;
+    }
+}
 
 STEP(step_COPY_1) {
     UNPACK(uint32_t, uint32_t);
@@ -231,6 +266,10 @@ STEP(step_ROW_MIN) {
                       RLXK_FN(step_##NAME##_110), RLXK_FN(step_##NAME##_001), RLXK_FN(step_##NAME##_101), \
                       RLXK_FN(step_##NAME##_011) },
 
+#define QUATERNARY_ENTRY(NAME, EXPRESSION)                                                          \
+    [RLXK_##NAME] = { [0] = RLXK_FN(step_##NAME##_00), [1] = RLXK_FN(step_##NAME##_10), \
+                      [4] = RLXK_FN(step_##NAME##_01), [5] = RLXK_FN(step_##NAME##_11) },
+
 /* By operation and by which operands are scalar. */
 static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][7] = {
     [RLXK_COPY] = { RLXK_FN(step_COPY), RLXK_FN(step_COPY_1) },
@@ -242,10 +281,11 @@ static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][7] = {
     ONE(ROW_SUM),
     ONE(ROW_MAX),
     ONE(ROW_MIN),
+    BINARY_ENTRY(DIV, )
     TERNARY_ENTRY(SELECT, )
     RLXK_UNARY_F32(UNARY_ENTRY) RLXK_LIBM_F32(UNARY_ENTRY) RLXK_UNARY_I32(UNARY_ENTRY)
     RLXK_BINARY_F32(BINARY_ENTRY) RLXK_REMAINDER_F32(BINARY_ENTRY) RLXK_COMPARE_F32(BINARY_ENTRY)
-    RLXK_TERNARY_F32(TERNARY_ENTRY) RLXK_BINARY_I32(BINARY_ENTRY) RLXK_DIVISION_I32(BINARY_ENTRY)
+    RLXK_TERNARY_F32(TERNARY_ENTRY) RLXK_QUATERNARY_F32(QUATERNARY_ENTRY) RLXK_BINARY_I32(BINARY_ENTRY) RLXK_DIVISION_I32(BINARY_ENTRY)
 };
 
 /* MARK: Moving between memory and slots */
@@ -362,17 +402,17 @@ static void RLXK_FN(run_step)(const rlxk_chain *c, const tile *t, const rlxk_ste
     if (!s->by_row) {
         const rlxk_extent extent = slot[s->out].extent;
         const int64_t n = extent == RLXK_LANES_EXTENT ? t->lanes : extent == RLXK_ROWS_EXTENT ? t->rows : 1;
-        run(s, at[s->out], at[s->x], at[s->y], at[s->z], n);
+        run(s, at[s->out], at[s->x], at[s->y], at[s->z], at[s->w], n);
         return;
     }
     const int64_t advance[] = {
         [RLXK_LANES_EXTENT] = t->row_lanes * 4, [RLXK_ROWS_EXTENT] = 4, [RLXK_ONE_EXTENT] = 0
     };
     const int64_t out = advance[slot[s->out].extent], x = advance[slot[s->x].extent];
-    const int64_t y = advance[slot[s->y].extent], z = advance[slot[s->z].extent];
+    const int64_t y = advance[slot[s->y].extent], z = advance[slot[s->z].extent], w = advance[slot[s->w].extent];
     for (int64_t row = 0; row < t->rows; row++) {
         run(s, (char *)at[s->out] + row * out, (char *)at[s->x] + row * x, (char *)at[s->y] + row * y,
-            (char *)at[s->z] + row * z, t->row_lanes);
+            (char *)at[s->z] + row * z, (char *)at[s->w] + row * w, t->row_lanes);
     }
 }
 
@@ -472,6 +512,8 @@ static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t work
 #undef BINARY
 #undef TERNARY_FORM
 #undef TERNARY
+#undef QUATERNARY_FORM
+#undef QUATERNARY
 #undef TRIGONOMETRIC
 #undef FOLD
 #undef SERIAL_FOLD
@@ -480,6 +522,7 @@ static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t work
 #undef UNARY_ENTRY
 #undef BINARY_ENTRY
 #undef TERNARY_ENTRY
+#undef QUATERNARY_ENTRY
 #undef MOVE
 #undef RLXK_NATIVE_HALF
 #undef RLXK_FROM_HALF

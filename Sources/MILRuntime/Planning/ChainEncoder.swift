@@ -3,6 +3,7 @@ import RLXKernels
 
 struct ChainEncoder {
     private var program: ChainProgram
+    private let isSerial: Bool
     private let tiling: ChainTiling
     private let chunks: ChainChunks
     private let places: [RuntimeError.Place]
@@ -37,7 +38,8 @@ struct ChainEncoder {
         self.program = program
         self.places = places
         self.inPlace = inPlace
-        tiling = ChainTiling(space: program.space, row: program.row)
+        isSerial = Self.nanoseconds(program) < Launch.serialNanoseconds
+        tiling = ChainTiling(space: program.space, row: program.row, isShared: !isSerial)
         chunks = ChainChunks(program, tiling)
         chooseAccess()
         giveOutSlots()
@@ -157,18 +159,14 @@ struct ChainEncoder {
 
     // MARK: Launches
 
-    private var nanoseconds: Double {
-        let elements = [
-            ChainProgram.Extent.one: 1.0, .rows: Double(program.space[..<program.row].reduce(1, *)),
-            .lanes: Double(program.space.reduce(1, *)),
-        ]
-        var sum = Double(program.inputs.count + program.outputs.count + program.sinks.count) * 0.1 * elements[.lanes]!
-        for step in program.steps {
-            let widest = step.arguments.map { program.extents[$0] }.max()!
-            sum += elements[max(widest, program.extents[step.out])]! * step.op.nanoseconds
-            if isByRow(step) { sum += elements[.rows]! * 3 }
+    private static func nanoseconds(_ program: ChainProgram) -> Double {
+        let rows = Double(program.space[..<program.row].reduce(1, *))
+        let elements = [ChainProgram.Extent.one: 1, .rows: rows, .lanes: Double(program.space.reduce(1, *))]
+        let operands = program.inputs.count + program.outputs.count + program.sinks.count
+        return program.steps.reduce(Double(operands) * 0.1 * elements[.lanes]!) { sum, step in
+            let widest = max(program.extents[step.out], step.arguments.map { program.extents[$0] }.max()!)
+            return sum + elements[widest]! * step.op.nanoseconds + (program.isByRow(step) ? rows * 3 : 0)
         }
-        return sum
     }
 
     private func chainLaunch(_ partials: [Int]) -> Launch {
@@ -178,8 +176,7 @@ struct ChainEncoder {
             run: rlxk_chain_run, places: places,
             reads: Set(program.inputs.map(\.operand.buffer)),
             writes: Set(program.outputs.map(\.target.buffer) + sinkBuffers),
-            isSerial: nanoseconds < Launch.serialNanoseconds,
-            scratch: scratch
+            isSerial: isSerial, scratch: scratch
         ) { arguments, memory in
             UnsafeRawPointer(encoder.encode(partials, arguments, memory))
         }
@@ -274,21 +271,15 @@ struct ChainEncoder {
         return result
     }
 
-    private func isByRow(_ step: ChainProgram.Step) -> Bool {
-        step.op.foldsRows
-            || program.extents[step.out] == .lanes && step.arguments.contains { program.extents[$0] == .rows }
-    }
-
     private func encode(_ step: ChainProgram.Step) -> rlxk_step {
         var result = rlxk_step()
         result.op = step.op
         result.out = Int32(step.out)
-        result.x = Int32(step.arguments[0])
-        result.y = Int32(step.arguments.count > 1 ? step.arguments[1] : step.arguments[0])
-        result.z = Int32(step.arguments.count > 2 ? step.arguments[2] : step.arguments[0])
+        func slot(_ index: Int) -> Int32 { Int32(step.arguments[index < step.arguments.count ? index : 0]) }
+        (result.x, result.y, result.z, result.w) = (slot(0), slot(1), slot(2), slot(3))
         result.p = step.p
         result.q = step.q
-        result.by_row = isByRow(step) ? 1 : 0
+        result.by_row = program.isByRow(step) ? 1 : 0
         for (index, argument) in step.arguments.enumerated()
         where !step.op.foldsRows && program.extents[argument] < program.extents[step.out] {
             result.scalars |= 1 << index

@@ -137,7 +137,7 @@ struct ChainProgram {
         return uses
     }
 
-    /// A product that only a sum or a difference uses becomes one step with it.
+    /// Products that only a sum or a difference uses become one step with it.
     private mutating func fuseMultiplyAdd() {
         let uses = uses()
         var products: [Int: Int] = [:]
@@ -152,12 +152,29 @@ struct ChainProgram {
             }
             guard let side = sides.first else { continue }
             let product = products.removeValue(forKey: step.arguments[side])!
-            let other = step.arguments[1 - side]
-            steps[index].op = step.op == RLXK_ADD ? RLXK_MUL_ADD : side == 0 ? RLXK_MUL_SUB : RLXK_MUL_RSUB
-            steps[index].arguments = steps[product].arguments + [other]
             removed.insert(product)
+            let other = step.arguments[1 - side]
+            let isSum = step.op == RLXK_ADD
+            if sides.count == 2, other != step.arguments[side] {
+                let second = products.removeValue(forKey: other)!
+                removed.insert(second)
+                steps[index].op = isSum ? RLXK_MUL_MUL_ADD : RLXK_MUL_MUL_SUB
+                steps[index].arguments = scalarFirst(steps[product].arguments) + scalarFirst(steps[second].arguments)
+            } else {
+                steps[index].op = isSum ? RLXK_MUL_ADD : side == 0 ? RLXK_MUL_SUB : RLXK_MUL_RSUB
+                steps[index].arguments = steps[product].arguments + [other]
+            }
         }
         steps = steps.enumerated().filter { !removed.contains($0.offset) }.map(\.element)
+    }
+
+    private func scalarFirst(_ factors: [Int]) -> [Int] {
+        extents[factors[1]] < extents[factors[0]] ? [factors[1], factors[0]] : factors
+    }
+
+    /// Whether the step's loop goes over one row at a time.
+    func isByRow(_ step: Step) -> Bool {
+        step.op.foldsRows || extents[step.out] == .lanes && step.arguments.contains { extents[$0] == .rows }
     }
 
     // MARK: Space

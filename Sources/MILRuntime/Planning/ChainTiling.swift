@@ -9,10 +9,11 @@ struct ChainTiling {
     private let space: [Int]
     private let row: Int
 
-    init(space: [Int], row: Int) {
+    /// Where the chain is worth sharing out, a small space is cut into more tiles than its size asks for.
+    init(space: [Int], row: Int, isShared: Bool) {
         self.space = space
         self.row = row
-        let limit = Int(RLXK_TILE)
+        let limit = isShared ? min(Int(RLXK_TILE), max(128, space.reduce(1, *) / 8)) : Int(RLXK_TILE)
         // A row is never cut.
         var inside = space[row...].reduce(1, *)
         split = row - 1

@@ -33,6 +33,7 @@ typedef enum rlxk_type {
 typedef enum rlxk_op {
     RLXK_COPY,
     RLXK_SELECT, /* x is a bool; y and z any */
+    RLXK_DIV,
     RLXK_SIN,
     RLXK_COS,
     RLXK_F32_TO_I32,
@@ -42,7 +43,7 @@ typedef enum rlxk_op {
     RLXK_ROW_MAX,
     RLXK_ROW_MIN,
     RLXK_UNARY_F32(RLXK_ENUM) RLXK_LIBM_F32(RLXK_ENUM) RLXK_BINARY_F32(RLXK_ENUM) RLXK_REMAINDER_F32(RLXK_ENUM)
-        RLXK_COMPARE_F32(RLXK_ENUM) RLXK_TERNARY_F32(RLXK_ENUM) RLXK_UNARY_I32(RLXK_ENUM) RLXK_BINARY_I32(RLXK_ENUM)
+        RLXK_COMPARE_F32(RLXK_ENUM) RLXK_TERNARY_F32(RLXK_ENUM) RLXK_QUATERNARY_F32(RLXK_ENUM) RLXK_UNARY_I32(RLXK_ENUM) RLXK_BINARY_I32(RLXK_ENUM)
         RLXK_DIVISION_I32(RLXK_ENUM) RLXK_OP_COUNT
 } rlxk_op;
 #undef RLXK_ENUM
@@ -70,9 +71,9 @@ typedef struct rlxk_operand {
 
 typedef struct rlxk_step {
     rlxk_op op;
-    int32_t out, x, y, z; /* slots */
+    int32_t out, x, y, z, w; /* slots */
     float p, q;
-    uint8_t scalars; /* bit i: operand i (0 x, 1 y, 2 z) has one element for all that the loop writes */
+    uint8_t scalars; /* bit i: operand i (0 x, 1 y, 2 z, 3 w) has one element for all that the loop writes */
     uint8_t by_row;  /* the loop writes one row at a time: an operand with one element a row counts as scalar */
 } rlxk_step;
 

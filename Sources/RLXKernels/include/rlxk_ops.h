@@ -1,6 +1,6 @@
 /* rlxk_ops.h - the operations of a chain on one element: the only list of them.
  *
- * X(NAME, expression): operands are x, y, z, the step's parameters p and q. The enumeration, the loops for every
+ * X(NAME, expression): operands are x, y, z, w, the step's parameters p and q. The enumeration, the loops for every
  * instruction set and the tables of the loops are all made from these lists. Booleans are 0 and 1 in 32 bits.
  */
 #ifndef RLXK_OPS_H
@@ -54,7 +54,6 @@
     X(ADD, x + y)          \
     X(SUB, x - y)          \
     X(MUL, x * y)          \
-    X(DIV, x / y)          \
     X(MAX, rlxk_max(x, y)) \
     X(MIN, rlxk_min(x, y)) \
     X(POW, rlxk_pow(x, y))
@@ -76,6 +75,11 @@
     X(MUL_ADD, x * y + z)   \
     X(MUL_SUB, x * y - z)   \
     X(MUL_RSUB, z - x * y)
+
+/* f32, f32, f32, f32 -> f32; only the first factor of each product may be one element for all */
+#define RLXK_QUATERNARY_F32(X)    \
+    X(MUL_MUL_ADD, x * y + z * w) \
+    X(MUL_MUL_SUB, x * y - z * w)
 
 /* i32 -> i32 */
 #define RLXK_UNARY_I32(X)                                  \
