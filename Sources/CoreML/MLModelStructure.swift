@@ -2,7 +2,6 @@
 import Foundation
 import MILFormat
 
-@available(macOS 14.4, iOS 17.4, *)
 public enum MLModelStructure: Sendable {
     case neuralNetwork(NeuralNetwork)
     case program(Program)
@@ -28,12 +27,9 @@ public enum MLModelStructure: Sendable {
     public struct Program: Sendable {
         public struct NamedValueType: Sendable { public let name: String }
 
-        /// A literal; its content is not shown.
-        public struct Value: Sendable {}
-
-        public enum Binding: Sendable {
-            case name(String)
-            case value(Value)
+        public struct Binding: Sendable {
+            /// Nil for a literal.
+            public let name: String?
         }
 
         public struct Argument: Sendable { public let bindings: [Binding] }
@@ -69,7 +65,6 @@ public enum MLModelStructure: Sendable {
     }
 }
 
-@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure {
     /// What we do not decode is unsupported.
     init(_ model: Model) {
@@ -81,7 +76,6 @@ extension MLModelStructure {
     }
 }
 
-@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Function {
     fileprivate init?(_ function: Function) {
         guard let body = function.body else { return nil }
@@ -97,7 +91,6 @@ extension MLModelStructure.Program.Function {
     }
 }
 
-@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Block {
     fileprivate init(_ block: Block, operatorPrefix: String) {
         self.init(
@@ -106,7 +99,6 @@ extension MLModelStructure.Program.Block {
     }
 }
 
-@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Operation {
     fileprivate init(_ operation: MILFormat.Operation, operatorPrefix: String) {
         self.init(
@@ -117,9 +109,8 @@ extension MLModelStructure.Program.Operation {
     }
 }
 
-@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Binding {
     fileprivate init(_ binding: Binding) {
-        if case .name(let name) = binding { self = .name(name) } else { self = .value(.init()) }
+        if case .name(let name) = binding { self.init(name: name) } else { self.init(name: nil) }
     }
 }

@@ -48,6 +48,7 @@ public final class Plan: @unchecked Sendable {
     private let buffers: [String: Storage]
     private let residents: [Storage]
     private let checks: [RangeCheck]
+    private let indexChecks: IndexChecks?
     private let code: Code
 
     /// Verifies, simplifies and plans `function`, whose shapes must all be numbers.
@@ -93,6 +94,7 @@ public final class Plan: @unchecked Sendable {
             }
         }
 
+        indexChecks = try IndexChecks(graph.graph, inputs: addresses)
         code = try Emitter.emit(
             graph.graph, results: results, inputs: addresses, inPlace: inPlace, workers: options.workers)
         statistics = Statistics(instructions: code.instructionCount, arenaBytes: code.arenaBytes)
@@ -111,15 +113,20 @@ public final class Plan: @unchecked Sendable {
     public func buffer(named name: String) -> Storage? { buffers[name] }
 
     /// Runs once on what the buffers of the inputs hold.
-    /// - Throws: `RuntimeError.outOfRange`; then nothing was changed.
+    /// - Throws: `RuntimeError.outOfRange`, `.indexOutOfRange`; then nothing was changed.
     public func run() throws(RuntimeError) {
-        for check in checks { try check() }
+        try checkInputs()
         code.run()
+    }
+
+    private func checkInputs() throws(RuntimeError) {
+        for check in checks { try check() }
+        try indexChecks?()
     }
 
     /// Runs `runs` times (with all the effects of a run) on one thread and tells where the time goes.
     public func profile(runs: Int = 10) throws(RuntimeError) -> [InstructionProfile] {
-        for check in checks { try check() }
+        try checkInputs()
         return code.profile(runs: runs)
     }
 
@@ -172,6 +179,39 @@ private struct RangeCheck {
         for index in values.indices where !range.contains(values[index]) {
             throw .outOfRange(input: input, index: index, value: values[index], range: range)
         }
+    }
+}
+
+/// The checks of indices that the program itself asks for: what they need is computed ahead of a run.
+private struct IndexChecks {
+    let code: Code
+    let checks: [Graph.IndexCheck]
+    let failures: Storage
+
+    init?(_ graph: Graph, inputs: [Int: UnsafeMutableRawPointer]) throws(RuntimeError) {
+        // Those of constant indices were made when the constants were.
+        checks = graph.checks.filter { graph.buffers[$0.failure].isComputed }
+        for check in graph.checks {
+            guard case .constant(let address, _) = graph.buffers[check.failure].origin else { continue }
+            try Self.judge(check, address.load(as: Int32.self))
+        }
+        if checks.isEmpty { return nil }
+        failures = try Storage(type: .int32, shape: [checks.count])
+        var results: [Int: UnsafeMutableRawPointer] = [:]
+        for (index, check) in checks.enumerated() {
+            results[check.failure] = failures.bytes.baseAddress! + 4 * index
+        }
+        code = try Emitter.emit(graph, results: results, inputs: inputs, workers: 1)
+    }
+
+    private static func judge(_ check: Graph.IndexCheck, _ failure: Int32) throws(RuntimeError) {
+        if failure != 0 { throw .indexOutOfRange(check.place, index: Int(failure) - 1, size: check.size) }
+    }
+
+    func callAsFunction() throws(RuntimeError) {
+        code.run()
+        let values = failures.bytes.assumingMemoryBound(to: Int32.self)
+        for (check, failure) in zip(checks, values) { try Self.judge(check, failure) }
     }
 }
 

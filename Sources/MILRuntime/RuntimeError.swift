@@ -12,6 +12,9 @@ public enum RuntimeError: Error, Sendable, Hashable {
     case badOption(OptionFault)
     /// An element of an integer input outside the range that was promised for it; nothing was changed.
     case outOfRange(input: String, index: Int, value: Int32, range: Range<Int32>)
+    /// An operation that validates its indices was given one that is out of range; nothing was changed. `index` is its
+    /// place among them.
+    case indexOutOfRange(Place, index: Int, size: Int)
     case outOfMemory(bytes: Int)
 }
 
@@ -63,6 +66,7 @@ extension RuntimeError {
         case .unreadableConstant(let name, _): name
         case .badOption(let fault): fault.subject
         case .outOfRange(let input, _, _, _): input
+        case .indexOutOfRange(let place, _, _): place.subject
         case .outOfMemory: ""
         }
     }
@@ -100,6 +104,8 @@ extension RuntimeError: CustomStringConvertible {
         case .outOfRange(let input, let index, let value, let range):
             "input \"\(input)\": element \(index) is \(value); it must be in "
                 + "\(range.lowerBound) ..< \(range.upperBound)"
+        case .indexOutOfRange(let place, let index, let size):
+            "\(place): its index number \(index) is not an index of \(size) elements"
         case .outOfMemory(let bytes): "no memory for \(bytes) bytes"
         }
     }

@@ -23,7 +23,7 @@ extension RLXError {
             case .unsupported: .unsupported
             case .invalid, .unreadableConstant: .badPackage
             case .badOption: .invalidArgument
-            case .outOfRange: .badFeed
+            case .outOfRange, .indexOutOfRange: .badFeed
             case .outOfMemory: .outOfMemory
             }
         self.init(code, error.description, subject: error.subject)

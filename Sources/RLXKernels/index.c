@@ -53,6 +53,7 @@ static void sort_keys(uint64_t *keys, uint64_t *other, int64_t n) {
 #include "isa_each.h"
 RLXK_DISPATCH(rlxk_gather_run, gather)
 RLXK_DISPATCH(rlxk_gather_along_run, gather_along)
+RLXK_DISPATCH(rlxk_index_check_run, index_check)
 RLXK_DISPATCH(rlxk_scatter_run, scatter)
 RLXK_DISPATCH(rlxk_arg_run, arg)
 RLXK_DISPATCH(rlxk_cumsum_run, cumsum)

@@ -32,6 +32,18 @@ static void RLXK_FN(gather_along)(const void *arguments, int32_t worker, int32_t
     }
 }
 
+static void RLXK_FN(index_check)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_index_check *c = arguments;
+    (void)workers;
+    if (worker != 0) return;
+    *c->failure = 0;
+    for (int64_t i = 0; i < c->count; i++) {
+        if (exact(c->index[i], c->size) >= 0) continue;
+        *c->failure = (int32_t)(i < INT32_MAX ? i + 1 : INT32_MAX);
+        return;
+    }
+}
+
 /* x is the old element, y the update. */
 #define SCATTER_RUN(NAME, TYPE, EXPRESSION)                                            \
     static void RLXK_FN(NAME)(TYPE *out, const TYPE *updates, int64_t n) {             \

@@ -1,4 +1,4 @@
-/* window.c - convolution, its transpose and pooling; see include/rlxk_window.h for what they mean. */
+/* window.c - convolution, its transpose, pooling and its derivative; see include/rlxk_window.h for what they mean. */
 #include "include/rlxk_window.h"
 
 #include <math.h>
@@ -86,3 +86,4 @@ size_t rlxk_conv_transpose_scratch(const rlxk_conv *c) {
 RLXK_DISPATCH(rlxk_conv_run, conv)
 RLXK_DISPATCH(rlxk_conv_transpose_run, conv_transpose)
 RLXK_DISPATCH(rlxk_pool_run, pool)
+RLXK_DISPATCH(rlxk_winner_run, winner)

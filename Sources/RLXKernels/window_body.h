@@ -137,4 +137,49 @@ static void RLXK_FN(pool)(const void *arguments, int32_t worker, int32_t workers
     }
 }
 
+static void RLXK_FN(winner_row)(const rlxk_winner *w, const float *x, const float *y, const float *g, float *out) {
+    for (int64_t column = 0; column < w->columns; column++, x += w->column_step, out += w->column_step) {
+        for (int64_t k = 0; k < w->count; k++) {
+            if (x[w->offset[k]] == y[column]) {
+                out[w->offset[k]] += g[column];
+                break;
+            }
+        }
+    }
+}
+
+/* Windows of 2 x 2 that do not meet, without branches. */
+static void RLXK_FN(winner_row_2x2)(
+    const float *restrict x, int64_t below, const float *restrict y, const float *restrict g, float *restrict out, int64_t n) {
+#pragma clang loop vectorize(enable)
+    for (int64_t i = 0; i < n; i++) {
+        const float v = g[i], top = y[i];
+        const int a = x[2 * i] == top, b = x[2 * i + 1] == top;
+        const int c = x[below + 2 * i] == top, d = x[below + 2 * i + 1] == top;
+        out[2 * i] = a ? v : 0.0f;
+        out[2 * i + 1] = (b & !a) ? v : 0.0f;
+        out[below + 2 * i] = (c & !(a | b)) ? v : 0.0f;
+        out[below + 2 * i + 1] = (d & !(a | b | c)) ? v : 0.0f;
+    }
+}
+
+static void RLXK_FN(winner)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_winner *w = arguments;
+    const int is_2x2 = w->count == 4 && w->column_step == 2 && w->row_step == 2 * w->offset[2] && w->offset[0] == 0
+        && w->offset[1] == 1 && w->offset[2] >= 2 * w->columns && w->offset[3] == w->offset[2] + 1;
+    int64_t begin, end;
+    rlxk_share(w->planes, worker, workers, &begin, &end);
+    for (int64_t plane = begin; plane < end; plane++) {
+        memset(w->out + plane * w->plane_step, 0, (size_t)w->plane_step * sizeof(float));
+        for (int64_t row = 0; row < w->rows; row++) {
+            const int64_t at = plane * w->plane_step + row * w->row_step;
+            const int64_t window = (plane * w->rows + row) * w->columns;
+            const float *x = w->x + at, *y = w->y + window, *g = w->g + window;
+            float *out = w->out + w->out_start + at;
+            if (is_2x2) RLXK_FN(winner_row_2x2)(x, w->offset[2], y, g, out, w->columns);
+            else RLXK_FN(winner_row)(w, x, y, g, out);
+        }
+    }
+}
+
 #undef FOR_EACH_ROW

@@ -141,4 +141,31 @@ struct PlanTests {
         try plan.run()
         #expect(Tensor(n).values == [5, 14, 8])
     }
+
+    @Test func validatedIndicesFailBeforeAnythingChanges() throws {
+        for validates in [true, false] {
+            var p = ProgramBuilder()
+            p.input("table", .floats([3], []))
+            p.input("ids", .ints([2], []))
+            p.add(
+                "gather", ["x": "table", "indices": "ids", "validate_indices": .bool(validates), "axis": .int(0)],
+                "y", [2])
+            p.add("add", ["x": "table", "y": .float(1)], "next", [3])
+            let table = try storage(.floats([3], [1, 2, 3]))
+            let options = PlanOptions(residents: ["table": table], donated: ["table": "next"], workers: 1)
+            let plan = try Plan(p.function(["y", "next"]), blobs: NoBlobs(), options: options)
+            Tensor.ints([2], [-1, 3]).write(to: plan.buffer(named: "ids")!)
+            guard validates else {
+                try plan.run()
+                continue
+            }
+            let place = RuntimeError.Place.operation(type: "gather", output: "y")
+            #expect(throws: RuntimeError.indexOutOfRange(place, index: 1, size: 3)) { try plan.run() }
+            #expect(Tensor(table).values == [1, 2, 3])
+            Tensor.ints([2], [-1, 0]).write(to: plan.buffer(named: "ids")!)
+            try plan.run()
+            #expect(Tensor(plan.buffer(named: "y")!).values == [3, 1])
+            #expect(Tensor(table).values == [2, 3, 4])
+        }
+    }
 }

@@ -133,7 +133,7 @@ struct Convolution {
     enum Kind {
         /// result = activation(conv(x, weight) + bias[out channel])
         case forward
-        /// x is the output's gradient, result the input's.
+        /// x is the output's gradient, result the input's; with bias[in channel] and activation.
         case inputGradient
         /// weight is the output's gradient, result the kernel's.
         case weightGradient
@@ -171,9 +171,32 @@ struct Kernel {
 struct Graph {
     var buffers: [Buffer] = []
     var nodes: [Node] = []
+    /// What is known of buffers that hold paddings.
+    var placements: [Int: Placement] = [:]
+    /// Checks of indices that must pass before a run changes anything.
+    var checks: [IndexCheck] = []
+
+    /// A buffer of one element: zero when all indices are in range, else one more than the place of the first that is
+    /// not.
+    struct IndexCheck {
+        var failure: Int
+        var size: Int
+        var place: RuntimeError.Place
+    }
 
     mutating func addBuffer(_ type: ElementType, count: Int, origin: Buffer.Origin = .computed) -> Int {
         buffers.append(Buffer(type: type, count: count, origin: origin))
         return buffers.count - 1
+    }
+
+    /// Drops the nodes that none of the results depends on.
+    mutating func keepLive(for results: Set<Int>) {
+        var needed = results
+        var live: [Node] = []
+        for node in nodes.reversed() where node.writes.contains(where: { needed.contains($0.buffer) }) {
+            live.append(node)
+            for view in node.reads { needed.insert(view.buffer) }
+        }
+        nodes = live.reversed()
     }
 }

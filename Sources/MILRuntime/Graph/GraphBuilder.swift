@@ -90,7 +90,17 @@ final class GraphBuilder {
 
     /// The same values as a dense view, by a copy if need be.
     func dense(_ view: View) throws(RuntimeError) -> View {
-        view.isDense ? view : try map(RLXK_COPY, [view], view.type)
+        if view.isDense { return view }
+        if let located = located(view) { return try place(located, in: view.shape) }
+        return try map(RLXK_COPY, [view], view.type)
+    }
+
+    func note(_ placement: Placement) {
+        graph.placements[placement.region.buffer] = placement
+    }
+
+    func located(_ view: View) -> LocatedSource? {
+        graph.placements[view.buffer]?.located(in: view)
     }
 
     func reshape(_ view: View, _ shape: [Int]) throws(RuntimeError) -> View {
@@ -131,8 +141,28 @@ final class GraphBuilder {
         add(.map(Map(op: RLXK_COPY, operands: [source], result: target)))
     }
 
+    /// Makes a run fail, before it changes anything, unless all of `indices` are in range for `size` elements.
+    func check(_ indices: View, below size: Int) throws(RuntimeError) {
+        let source = try dense(indices)
+        let failure = try empty(.int32, [])
+        add(
+            .kernel(
+                Kernel(
+                    run: rlxk_index_check_run, reads: [source], writes: [failure], nanoseconds: Double(source.count)
+                ) { arguments, memory in
+                    UnsafeRawPointer(
+                        arguments.store(
+                            rlxk_index_check(
+                                index: UnsafePointer(memory.read(0).assumingMemoryBound(to: Int32.self)),
+                                count: Int64(source.count), size: Int64(size),
+                                failure: memory.write(0).assumingMemoryBound(to: Int32.self))))
+                }))
+        graph.checks.append(Graph.IndexCheck(failure: failure.buffer, size: size, place: place))
+    }
+
     /// Folds `axes`, which stay as dimensions of size 1. The result is f32 for floats and i32 for the others.
     func fold(_ kind: FoldKind, _ operand: View, axes: [Int]) throws(RuntimeError) -> View {
+        guard byteCount(operand.type, operand.shape) != nil else { throw .invalid(.tooLarge(operand.shape), place) }
         if axes.allSatisfy({ operand.shape[$0] == 1 }) { return try map(RLXK_COPY, [operand], operand.type.register) }
         let code = kind.code(for: operand.type.register)
         let computation = Computation(code: code.rawValue, operands: [operand], axes: axes, type: operand.type.register)
@@ -172,37 +202,33 @@ final class GraphBuilder {
 
     /// Of the nodes from `start` on, runs those that depend on constants only, and makes what they write constant.
     func foldConstants(from start: Int) throws(RuntimeError) {
-        var constant = Set(graph.nodes.indices[start...])
-        var variable: [Int] = []
-        var bytes = 0
-        repeat {
-            variable = []
-            let written = Set(constant.flatMap { graph.nodes[$0].writes.map(\.buffer) })
-            let others = Set(graph.nodes.indices[start...]).subtracting(constant)
-            let alsoWritten = Set(others.flatMap { graph.nodes[$0].writes.map(\.buffer) })
-            for index in constant {
+        let candidates = graph.nodes.indices[start...]
+        var foldable = Set(candidates)
+        var isChanging = true
+        while isChanging {
+            let kept = candidates.filter { !foldable.contains($0) }
+            let keptWrites = Set(kept.flatMap { graph.nodes[$0].writes.map(\.buffer) })
+            let written = Set(foldable.flatMap { graph.nodes[$0].writes.map(\.buffer) }).subtracting(keptWrites)
+            let refused = foldable.filter { index in
                 let node = graph.nodes[index]
-                let reads = node.reads.map(\.buffer)
-                if !reads.allSatisfy({
-                    graph.buffers[$0].isConstant || written.contains($0) && !alsoWritten.contains($0)
-                })
-                    || node.writes.contains(where: { alsoWritten.contains($0.buffer) })
-                {
-                    variable.append(index)
-                }
+                return !node.reads.allSatisfy { graph.buffers[$0.buffer].isConstant || written.contains($0.buffer) }
+                    || !node.writes.allSatisfy { written.contains($0.buffer) }
             }
-            constant.subtract(variable)
-            bytes = written.reduce(0) { $0 + graph.buffers[$1].byteCount }
-        } while !variable.isEmpty
-        guard !constant.isEmpty, bytes <= Self.largestFoldedConstant else { return }
-        let indices = constant.sorted()
-        let nodes = indices.map { graph.nodes[$0] }
-        try evaluate(nodes, writing: Set(nodes.flatMap { $0.writes.map(\.buffer) }))
-        for index in indices.reversed() { graph.nodes.remove(at: index) }
+            foldable.subtract(refused)
+            isChanging = !refused.isEmpty
+        }
+        let nodes = foldable.sorted().map { graph.nodes[$0] }
+        let results = Set(nodes.flatMap { $0.writes.map(\.buffer) })
+        let bytes = results.reduce(0) { $0 + graph.buffers[$1].byteCount }
+        let elements = nodes.reduce(0) { $0 + $1.reads.reduce(0) { $0 + $1.count } }
+        guard !nodes.isEmpty, bytes <= Self.largestFoldedConstant, elements <= Self.largestFoldedWork else { return }
+        try evaluate(nodes, writing: results)
+        for index in foldable.sorted(by: >) { graph.nodes.remove(at: index) }
     }
 
     /// Larger results are computed in every run rather than kept.
     private static let largestFoldedConstant = 64 << 20
+    private static let largestFoldedWork = 1 << 26
 
     private func evaluate(_ nodes: [Node], writing buffers: Set<Int>) throws(RuntimeError) {
         var part = Graph()

@@ -57,6 +57,8 @@ struct Call {
     let parameters: [String: Default]
     let bindings: [String: [Bound]]
     let outputCount: Int
+    /// Elements of the first output as the program declares it; nil when it leaves a dimension open.
+    let declaredCount: Int?
 
     func failure(_ fault: RuntimeError.Fault) -> RuntimeError { .invalid(fault, place) }
 
@@ -119,15 +121,20 @@ struct Call {
     /// The elements of a constant, or nil when it is left out.
     func numbers(_ name: String) throws(RuntimeError) -> [Double]? {
         guard let view = try optionalView(name) else { return nil }
+        guard view.rank <= 2, view.count <= Self.longestParameter else {
+            throw failure(.shape(parameter: name, got: view.shape, expected: "a few numbers"))
+        }
         guard let numbers = graph.constantNumbers(view) else { throw failure(.notConstant(name)) }
         return numbers
     }
+
+    private static let longestParameter = 1 << 16
 
     func optionalInts(_ name: String) throws(RuntimeError) -> [Int]? {
         guard let numbers = try numbers(name) else { return nil }
         var result: [Int] = []
         for number in numbers {
-            guard let int = Int(exactly: number) else {
+            guard let int = Int(exactly: number), abs(int) <= 1 << 53 else {
                 throw failure(.value(parameter: name, got: "\(number)", expected: "an integer"))
             }
             result.append(int)

@@ -75,7 +75,7 @@ struct Importer {
         graph.place = place
         let call = Call(
             place: place, graph: graph, opset: opset, parameters: rule.parameters, bindings: bindings,
-            outputCount: operation.outputs.count)
+            outputCount: operation.outputs.count, declaredCount: declaredCount(operation))
         let results = try rule.lower(call)
         guard results.count == operation.outputs.count else {
             throw .invalid(.outputCount(declared: operation.outputs.count, expected: results.count), place)
@@ -85,6 +85,11 @@ struct Importer {
             try define(declared.name, .view(view), place)
         }
         try graph.foldConstants(from: firstNode)
+    }
+
+    private func declaredCount(_ operation: Operation) -> Int? {
+        guard case .tensor(let tensor)? = operation.outputs.first?.type, let shape = tensor.shape else { return nil }
+        return elementCount(shape)
     }
 
     private func resolve(_ binding: Binding, _ place: RuntimeError.Place) throws(RuntimeError) -> Bound {

@@ -90,10 +90,12 @@ extension Call {
             before: Array(repeating: 0, count: dims), after: Array(repeating: 0, count: dims), count: shape.spatial)
         if type == .custom { (windows.before, windows.after) = try borders(dims) }
         for axis in 0..<dims {
+            guard (1...Windows.largestSize).contains(shape.spatial[axis]), shape.kernel[axis] <= Windows.largestSize
+            else {
+                throw failure(.tooLarge(shape.spatial + shape.kernel))
+            }
             let reach = (shape.kernel[axis] - 1) * dilation[axis] + 1
-            let (spread, overflow) = (shape.spatial[axis] - 1).multipliedReportingOverflow(by: stride[axis])
-            guard !overflow, shape.spatial[axis] >= 1 else { throw failure(.tooLarge(shape.spatial)) }
-            let full = spread + reach
+            let full = (shape.spatial[axis] - 1) * stride[axis] + reach
             var size = full - windows.before[axis] - windows.after[axis]
             if type == .same || type == .sameLower {
                 size = given?[axis + 2] ?? shape.spatial[axis] * stride[axis]
@@ -115,6 +117,7 @@ extension GraphBuilder {
     func convolution(_ x: View, _ weight: View, _ windows: Windows, _ groups: Int) throws(RuntimeError) -> View {
         let result = try empty(.float32, [x.shape[0], weight.shape[0]] + windows.count)
         if result.count == 0 { return result }
+        if x.count == 0 || weight.count == 0 { return try zeros(result) }
         guard let planar = Planar(x, weight, windows, groups) else {
             return try unfoldedConvolution(x, weight, windows, groups, result)
         }
@@ -136,6 +139,7 @@ extension GraphBuilder {
         if overflow { throw .invalid(.tooLarge(weight.shape), place) }
         let result = try empty(.float32, [x.shape[0], channels] + windows.image)
         if result.count == 0 { return result }
+        if x.count == 0 || weight.count == 0 { return try zeros(result) }
         guard let planar = Planar(x, weight, windows, groups) else {
             return try unfoldedTranspose(x, weight, windows, groups, result)
         }
@@ -143,6 +147,12 @@ extension GraphBuilder {
             kind: .inputGradient, shape: planar.shape(in: channels, out: x.shape[1]), x: try dense(x),
             weight: try dense(weight), result: result)
         add(.convolution(convolution))
+        return result
+    }
+
+    /// A sum of nothing.
+    private func zeros(_ result: View) throws(RuntimeError) -> View {
+        copy(try scalar(0, .float32).broadcast(to: result.shape), into: result)
         return result
     }
 

@@ -8,8 +8,8 @@ let indexingRules: [OperationRule] = [
     ) { (call) throws(RuntimeError) in
         let x = try call.view("x")
         guard x.rank > 0 else { throw call.failure(.rank(parameter: "x", got: 0, expected: "at least 1")) }
-        let indices = try call.indices("indices")
         let axis = try call.axis(rank: x.rank)
+        let indices = try call.checkedIndices(x.shape[axis])
         let batchDims = try call.batchDims(x, indices, largest: min(axis, indices.rank))
         return try call.graph.gather(x, indices, axis: axis, batchDims: batchDims)
     },
@@ -17,8 +17,8 @@ let indexingRules: [OperationRule] = [
         "gather_along_axis", ["x": .required, "indices": .required, "axis": 0, "validate_indices": false]
     ) { (call) throws(RuntimeError) in
         let x = try call.view("x")
-        let indices = try call.indices("indices")
         let axis = try call.axis(rank: x.rank)
+        let indices = try call.checkedIndices(x.shape[axis])
         try call.requireEqualBut(axis, x, indices, "indices")
         return try call.graph.gatherAlong(x, indices, axis: axis)
     },
@@ -34,6 +34,7 @@ let indexingRules: [OperationRule] = [
             throw call.failure(.shape(parameter: "indices", got: indices.shape, expected: "tuples for x \(x.shape)"))
         }
         let (flat, linear) = try call.graph.linear(x, indices, from: batchDims)
+        if try call.bool("validate_indices") { try call.graph.check(linear, below: flat.shape[batchDims]) }
         return try call.graph.gather(flat, linear, axis: batchDims, batchDims: batchDims)
     },
     OperationRule(
@@ -44,8 +45,8 @@ let indexingRules: [OperationRule] = [
         ]
     ) { (call) throws(RuntimeError) in
         let (data, updates) = try call.alike("data", "updates")
-        let indices = try call.indices("indices")
         let axis = try call.axis(rank: data.rank)
+        let indices = try call.checkedIndices(data.shape[axis])
         let expected = data.shape[..<axis] + indices.shape + data.shape[(axis + 1)...]
         guard updates.shape == Array(expected) else {
             throw call.failure(.shape(parameter: "updates", got: updates.shape, expected: "\(Array(expected))"))
@@ -62,8 +63,8 @@ let indexingRules: [OperationRule] = [
         ]
     ) { (call) throws(RuntimeError) in
         let (data, updates) = try call.alike("data", "updates")
-        let indices = try call.indices("indices")
         let axis = try call.axis(rank: data.rank)
+        let indices = try call.checkedIndices(data.shape[axis])
         try call.requireEqualBut(axis, data, indices, "indices")
         guard updates.shape == indices.shape else {
             throw call.failure(.shape(parameter: "updates", got: updates.shape, expected: "\(indices.shape)"))
@@ -85,6 +86,7 @@ let indexingRules: [OperationRule] = [
             throw call.failure(.shape(parameter: "updates", got: updates.shape, expected: "\(Array(expected))"))
         }
         let (flat, linear) = try call.graph.linear(data, indices, from: 0)
+        if try call.bool("validate_indices") { try call.graph.check(linear, below: flat.shape[0]) }
         let result = try call.scatter(flat, axis: 0, call.graph.dense(linear), updates, along: false)
         return try call.graph.reshape(result, data.shape)
     },
@@ -95,8 +97,8 @@ let indexingRules: [OperationRule] = [
         let indices = try call.indices("indices")
         let axis = try call.axis(rank: indices.rank + 1)
         let size = try call.int("one_hot_vector_size")
-        guard size >= 0, size < 1 << 31 else {
-            throw call.failure(.value(parameter: "one_hot_vector_size", got: "\(size)", expected: "a size"))
+        guard size >= 0, size < 1 << 31, size <= call.declaredCount ?? size || indices.count == 0 else {
+            throw call.failure(.value(parameter: "one_hot_vector_size", got: "\(size)", expected: "the declared size"))
         }
         let on = call.has("on_value") ? try call.view("on_value") : try call.graph.scalar(1, .int32)
         let off = call.has("off_value") ? try call.view("off_value") : try call.graph.scalar(0, on.type)
@@ -143,6 +145,13 @@ private enum ScatterMode: String, CaseIterable {
 }
 
 extension Call {
+    /// Indices along one dimension of `size` elements; the program may want them checked in each run.
+    fileprivate func checkedIndices(_ size: Int) throws(RuntimeError) -> View {
+        let indices = try indices("indices")
+        if try bool("validate_indices") { try graph.check(indices, below: size) }
+        return indices
+    }
+
     fileprivate func batchDims(_ x: View, _ indices: View, largest: Int) throws(RuntimeError) -> Int {
         let count = try int("batch_dims")
         guard count >= 0, count <= largest, x.shape[..<count] == indices.shape[..<count] else {
@@ -204,6 +213,9 @@ extension View {
 extension GraphBuilder {
     /// 0, 1, 2, ...
     func iota(_ count: Int) throws(RuntimeError) -> View {
+        guard count <= Self.longestIota else {
+            throw .unsupported(.feature("indices of a dimension of \(count)"), place)
+        }
         let storage = try Storage(type: .int32, shape: [count])
         storage.fill((0..<count).map { Int32(truncatingIfNeeded: $0) })
         return constant(storage)
@@ -291,6 +303,8 @@ extension GraphBuilder {
         let index = try map(RLXK_SELECT, [isInside!, linear!, integer(Int(Int32.min))], .int32)
         return (try reshape(x, shape), index)
     }
+
+    private static let longestIota = 1 << 26
 
     private func integer(_ value: Int) throws(RuntimeError) -> View {
         let storage = try Storage(type: .int32, shape: [])

@@ -101,7 +101,9 @@ private let joinRules: [OperationRule] = [
             var sizes: [Int]
             if let given = try call.optionalInts("split_sizes") {
                 sizes = given
-            } else if let count = try call.optionalInt("num_splits"), count > 0, x.shape[axis] % count == 0 {
+            } else if let count = try call.optionalInt("num_splits"), count > 0, count <= call.outputCount,
+                x.shape[axis] % count == 0
+            {
                 sizes = Array(repeating: x.shape[axis] / count, count: count)
             } else {
                 throw call.failure(.missingParameter("split_sizes (or a num_splits that divides the axis)"))
@@ -150,7 +152,7 @@ private let repeatRules: [OperationRule] = [
             return value
         }
         let count = ((bounds[1] - bounds[0]) / bounds[2]).rounded(.up)
-        guard count.isFinite, count <= Double(1 << 31) else {
+        guard count.isFinite, count <= Double(call.declaredCount ?? 0) else {
             throw call.failure(.value(parameter: "step", got: "\(bounds[2])", expected: "a step towards the end"))
         }
         let storage = try Storage(type: .float32, shape: [Int(max(count, 0))])
@@ -169,7 +171,8 @@ private let repeatRules: [OperationRule] = [
         x.shape.insert(size, at: axis + 1)
         x.strides.insert(x.strides[axis], at: axis + 1)
         x.shape[axis] = (x.shape[axis] - size) / step + 1
-        x.strides[axis] *= step
+        x.strides[axis] *= x.shape[axis] > 1 ? step : 1
+        guard byteCount(x.type, x.shape) != nil else { throw call.failure(.tooLarge(x.shape)) }
         return x
     },
 ]

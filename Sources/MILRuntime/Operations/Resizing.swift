@@ -132,7 +132,7 @@ extension Call {
         var sizes: [Int] = []
         for (name, input) in zip([height, width], x.shape.suffix(2)) {
             let size = (Double(input) * Double(try float(name))).rounded(.down)
-            guard size >= 1, size < Double(1 << 31) else {
+            guard size >= 1, size <= Double(1 << 24) else {
                 throw failure(.value(parameter: name, got: "\(try float(name))", expected: "a positive scale"))
             }
             sizes.append(Int(size))
@@ -147,7 +147,7 @@ extension Call {
         var result = x
         for (index, size) in sizes.enumerated() {
             let axis = x.rank - sizes.count + index
-            guard size >= 1, size < 1 << 31, x.shape[axis] >= 1 else {
+            guard size >= 1, size <= 1 << 24, x.shape[axis] >= 1, x.shape[axis] <= 1 << 24 else {
                 throw failure(.value(parameter: "shape", got: "\(size)", expected: "a size from 1 on"))
             }
             let same = 0..<x.shape[axis]

@@ -91,7 +91,8 @@ extension Call {
             let range = PythonSlice(
                 begin: beginMask[axis] ? nil : begin[axis], end: endMask[axis] ? nil : end[axis], step: step[axis],
                 size: size)
-            result = result.sliced(axis: axis, start: range.start, count: range.count, step: step[axis])
+            result = result.sliced(
+                axis: axis, start: range.start, count: range.count, step: range.count > 1 ? step[axis] : 1)
         }
         return result.dropping(squeezeMask.indices.filter { squeezeMask[$0] })
     }
@@ -133,6 +134,11 @@ extension GraphBuilder {
         }
         let shape = x.shape.indices.map { x.shape[$0] + before[$0] + after[$0] }
         if shape == x.shape { return x }
+        if mode == .constant, let located = located(x), located.fill == value {
+            var moved = located
+            for axis in shape.indices { moved.starts[axis] += before[axis] }
+            return try place(moved, in: shape)
+        }
         let result = try empty(x.type, shape)
         // The part of the result that is filled; it grows to the whole, axis by axis.
         var filled = result
@@ -151,6 +157,11 @@ extension GraphBuilder {
                 copy(borderValues(filled, axis, count, isBefore, mode, value), into: border)
             }
             filled = grown
+        }
+        if mode == .constant {
+            var region = result
+            for axis in shape.indices { region = region.sliced(axis: axis, start: before[axis], count: x.shape[axis]) }
+            note(Placement(fill: value, source: x, region: region))
         }
         return result
     }

@@ -17,6 +17,9 @@ struct Windows {
     /// How many there are in each dimension.
     var count: [Int]
 
+    /// Of a dimension; products of a few such numbers and steps do not overflow.
+    static let largestSize = 1 << 24
+
     /// As the kernel wants it: three dimensions, missing ones in front.
     var kernelWindow: rlxk_window {
         var window = rlxk_window()
@@ -46,7 +49,7 @@ extension Call {
     /// The `pad` parameter: before and after of each dimension; zeros when it is left out.
     func borders(_ count: Int) throws(RuntimeError) -> (before: [Int], after: [Int]) {
         let pad = try optionalInts("pad") ?? Array(repeating: 0, count: 2 * count)
-        guard pad.count == 2 * count, pad.allSatisfy({ $0 >= 0 && $0 < 1 << 31 }) else {
+        guard pad.count == 2 * count, pad.allSatisfy({ $0 >= 0 && $0 <= Windows.largestSize }) else {
             throw failure(.value(parameter: "pad", got: "\(pad)", expected: "\(2 * count) numbers from 0 on"))
         }
         return ((0..<count).map { pad[2 * $0] }, (0..<count).map { pad[2 * $0 + 1] })
@@ -63,6 +66,9 @@ extension Call {
             before: Array(repeating: 0, count: dims), after: Array(repeating: 0, count: dims), count: [])
         if type == .custom { (windows.before, windows.after) = try borders(dims) }
         for axis in 0..<dims {
+            guard image[axis] <= Windows.largestSize, kernel[axis] <= Windows.largestSize else {
+                throw failure(.tooLarge(image + kernel))
+            }
             let reach = (kernel[axis] - 1) * dilation[axis] + 1
             if type == .same || type == .sameLower {
                 let count = (image[axis] + stride[axis] - 1) / stride[axis]

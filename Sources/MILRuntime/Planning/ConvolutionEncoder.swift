@@ -20,10 +20,10 @@ enum ConvolutionEncoder {
             }
         }
         let shape = convolution.shape
+        let activation = Int32(convolution.relu ? RLXK_ACT_RELU : RLXK_ACT_NONE)
         let result: Set = [convolution.result.buffer]
         switch convolution.kind {
         case .forward:
-            let activation = Int32(convolution.relu ? RLXK_ACT_RELU : RLXK_ACT_NONE)
             return [
                 launch(rlxk_conv_forward_run, reads: reads, writes: result.union(roomSet)) { owner, at in
                     let call = rlxk_conv_forward(
@@ -36,8 +36,8 @@ enum ConvolutionEncoder {
             return [
                 launch(rlxk_conv_input_gradient_run, reads: reads, writes: result.union(roomSet)) { owner, at in
                     let call = rlxk_conv_input_gradient(
-                        shape: shape, dy: at.x, w: at.weight, bias: nil, dx: at.result,
-                        activation: Int32(RLXK_ACT_NONE), workspace: at.workspace)
+                        shape: shape, dy: at.x, w: at.weight, bias: at.bias, dx: at.result, activation: activation,
+                        workspace: at.workspace)
                     return UnsafeRawPointer(owner.store(call))
                 }
             ]

@@ -36,12 +36,15 @@ struct Emitter {
     // MARK: Launches
 
     private mutating func compile() throws(RuntimeError) {
-        graph = Epilogues.fuse(graph, results: Set(results.keys))
-        let live = liveNodes()
-        let steps = Scheduler.steps(of: graph, live: live, inPlace: inPlace)
+        let wanted = Set(results.keys)
+        graph.keepLive(for: wanted)
+        graph = WindowWinners.fuse(graph, results: wanted)
+        graph.keepLive(for: wanted)
+        graph = Epilogues.fuse(graph, results: wanted)
+        let steps = Scheduler.steps(of: graph, inPlace: inPlace)
         var readers: [Int: Int] = [:]
-        for index in live {
-            for view in graph.nodes[index].reads { readers[view.buffer, default: 0] += 1 }
+        for node in graph.nodes {
+            for view in node.reads { readers[view.buffer, default: 0] += 1 }
         }
         for step in steps {
             switch step {
@@ -77,19 +80,6 @@ struct Emitter {
 
     private mutating func addBuffer(_ type: ElementType, _ count: Int) -> Int {
         graph.addBuffer(type, count: count)
-    }
-
-    /// The nodes that a result depends on.
-    private func liveNodes() -> [Int] {
-        var needed = Set(results.keys)
-        var live: [Int] = []
-        for index in graph.nodes.indices.reversed() {
-            let node = graph.nodes[index]
-            guard node.writes.contains(where: { needed.contains($0.buffer) }) else { continue }
-            live.append(index)
-            for view in node.reads { needed.insert(view.buffer) }
-        }
-        return live.reversed()
     }
 
     private func launch(_ kernel: Kernel, _ place: RuntimeError.Place) -> Launch {

@@ -57,7 +57,8 @@ enum ProductEncoder {
     ) -> Launch {
         let workspace = withUnsafePointer(to: gemm) { rlxk_gemm_workspace($0, Int32(workers)) }
         let buffer = workspace > 0 ? addBuffer(workspace) : nil
-        let flops = 2 * Double(gemm.m * gemm.n * gemm.k) * Double(gemm.batch.0 * gemm.batch.1 * gemm.batch.2)
+        let batches = Double(gemm.batch.0) * Double(gemm.batch.1) * Double(gemm.batch.2)
+        let flops = 2 * Double(gemm.m) * Double(gemm.n) * Double(gemm.k) * batches
         return Launch(
             run: rlxk_gemm_run, places: [place],
             reads: Set([product.a, product.b, product.bias, product.gate].compactMap { $0?.buffer }),

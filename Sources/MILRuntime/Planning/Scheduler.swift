@@ -23,12 +23,12 @@ struct Scheduler {
     private var nextGroup = 0
     private var steps: [Step] = []
 
-    static func steps(of graph: Graph, live: [Int], inPlace: [Int: Int]) -> [Step] {
+    static func steps(of graph: Graph, inPlace: [Int: Int]) -> [Step] {
         var scheduler = Scheduler(graph: graph, inPlace: inPlace)
-        for index in live {
-            for buffer in Set(graph.nodes[index].reads.map(\.buffer)) { scheduler.readersLeft[buffer, default: 0] += 1 }
+        for node in graph.nodes {
+            for buffer in Set(node.reads.map(\.buffer)) { scheduler.readersLeft[buffer, default: 0] += 1 }
         }
-        for index in live { scheduler.place(index) }
+        for index in graph.nodes.indices { scheduler.place(index) }
         for id in scheduler.open.keys.sorted() { scheduler.close(id) }
         return scheduler.steps
     }

@@ -32,6 +32,15 @@ typedef struct rlxk_gather_along {
 
 void rlxk_gather_along_run(const void *gather, int32_t worker, int32_t workers);
 
+/* *failure = 1 + the place of the first index that is out of range, or 0. One worker does it. */
+typedef struct rlxk_index_check {
+    const int32_t *index;
+    int64_t count, size;
+    int32_t *failure;
+} rlxk_index_check;
+
+void rlxk_index_check_run(const void *check, int32_t worker, int32_t workers);
+
 typedef enum rlxk_scatter_mode {
     RLXK_SCATTER_UPDATE,
     RLXK_SCATTER_ADD,

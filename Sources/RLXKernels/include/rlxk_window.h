@@ -1,4 +1,4 @@
-/* rlxk_window.h - kernels over sliding windows: convolution, its transpose, pooling. Up to three spatial dimensions.
+/* rlxk_window.h - kernels over sliding windows: convolution, its transpose, pooling and its derivative. Up to three spatial dimensions.
  *
  * Arrays are f32 and dense, [n][channels][spatial]; unused leading spatial dimensions have size 1, stride 1, padding 0.
  */
@@ -51,6 +51,23 @@ typedef struct rlxk_pool {
 } rlxk_pool;
 
 void rlxk_pool_run(const void *pool, int32_t worker, int32_t workers);
+
+/* The derivative of a maximum over windows. Window (plane, row, column) lies at plane * plane_step + row * row_step +
+ * column * column_step and has `count` elements at offsets from there, both in x and in out. Where an element of x is
+ * the first of its window that equals y[plane][row][column], g[plane][row][column] is added to out, which is zero else.
+ * Each plane's windows stay in its plane_step elements of out, counted from `out`. */
+typedef struct rlxk_winner {
+    const float *x; /* the first window's first element */
+    const float *y, *g;
+    float *out;
+    int64_t out_start; /* of the first window's first element */
+    int64_t planes, rows, columns;
+    int64_t plane_step, row_step, column_step;
+    int64_t count;
+    const int64_t *offset;
+} rlxk_winner;
+
+void rlxk_winner_run(const void *winner, int32_t worker, int32_t workers);
 
 #ifdef __cplusplus
 }
