@@ -6,6 +6,7 @@ from .autodiff.custom import custom_vjp
 from .autodiff.forward import hvp, jvp
 from .autodiff.remat import remat
 from .autodiff.reverse import grad, grad_with_loss, vjp
+from .autodiff.vmap import vmap
 from .dtypes import bool_, f16, f32, i32
 from .dtypes import bool_ as bool
 from .errors import RlxError
@@ -123,4 +124,5 @@ __all__ = [
     "trace",
     "validate",
     "vjp",
+    "vmap",
 ]

@@ -1,13 +1,14 @@
 // MLComputePlan: where each operation would run. Here that is always the CPU.
 import Foundation
 
+@available(macOS 14.4, iOS 17.4, *)
 public final class MLComputePlan {
-    public struct Cost {
+    public struct Cost: Sendable {
         /// The operation's share of the whole, in 0...1.
         public let weight: Double
     }
 
-    public struct DeviceUsage {
+    public struct DeviceUsage: Sendable {
         public let supported: [MLComputeDevice]
         public let preferred: MLComputeDevice
     }

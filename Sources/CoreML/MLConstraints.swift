@@ -82,6 +82,7 @@ open class MLSequenceConstraint: NSObject {
     }
 }
 
+@available(macOS 15, iOS 18, *)
 open class MLStateConstraint: NSObject {
     public let bufferShape: [Int]
     public let dataType: MLMultiArrayDataType

@@ -7,8 +7,10 @@ open class MLFeatureDescription: NSObject, NSCopying {
     public let type: MLFeatureType
     public let isOptional: Bool
     public let multiArrayConstraint: MLMultiArrayConstraint?
+    public let imageConstraint: MLImageConstraint?
     public let dictionaryConstraint: MLDictionaryConstraint?
     public let sequenceConstraint: MLSequenceConstraint?
+    @available(macOS 15, iOS 18, *)
     public let stateConstraint: MLStateConstraint?
 
     /// What an optional array holds when it is not given.
@@ -16,6 +18,7 @@ open class MLFeatureDescription: NSObject, NSCopying {
 
     init(_ feature: FeatureDescription) throws {
         var array: MLMultiArrayConstraint?
+        var image: MLImageConstraint?
         var dictionary: MLDictionaryConstraint?
         var sequence: MLSequenceConstraint?
         var state: MLStateConstraint?
@@ -24,7 +27,9 @@ open class MLFeatureDescription: NSObject, NSCopying {
         case .int64: type = .int64
         case .double: type = .double
         case .string: type = .string
-        case .image: type = .image
+        case .image(let feature):
+            type = .image
+            image = MLImageConstraint(feature)
         case .multiArray(let feature):
             type = .multiArray
             array = try MLMultiArrayConstraint(feature)
@@ -44,6 +49,7 @@ open class MLFeatureDescription: NSObject, NSCopying {
         name = feature.name
         isOptional = feature.isOptional
         multiArrayConstraint = array
+        imageConstraint = image
         dictionaryConstraint = dictionary
         sequenceConstraint = sequence
         stateConstraint = state
@@ -55,6 +61,7 @@ open class MLFeatureDescription: NSObject, NSCopying {
         self.type = type
         isOptional = false
         multiArrayConstraint = nil
+        imageConstraint = nil
         dictionaryConstraint = nil
         sequenceConstraint = nil
         stateConstraint = nil

@@ -20,6 +20,9 @@ open class MLFeatureValue: NSObject, NSCopying {
     public convenience init(sequence: MLSequence) { self.init(.sequence(sequence)) }
     public convenience init(undefined type: MLFeatureType) { self.init(.undefined(type)) }
 
+    /// The keys are all integers or all strings.
+    convenience init(checked value: [AnyHashable: NSNumber]) { self.init(.dictionary(value)) }
+
     /// Throws when the keys are not all integers or all strings.
     public convenience init(dictionary value: [AnyHashable: NSNumber]) throws {
         let keys = value.keys.map(\.base)

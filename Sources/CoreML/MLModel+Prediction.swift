@@ -35,20 +35,24 @@ extension MLModel {
     // MARK: State
 
     /// Zeros; an empty state for a model without state.
+    @available(macOS 15, iOS 18, *)
     public func makeState() -> MLState { MLState(modelDescription.stateDescriptionsByName) }
 
+    @available(macOS 15, iOS 18, *)
     public func prediction(
         from inputFeatures: any MLFeatureProvider, using state: MLState
     ) throws -> any MLFeatureProvider {
         try engine.predict(inputFeatures, state: state, options: MLPredictionOptions())
     }
 
+    @available(macOS 15, iOS 18, *)
     public func prediction(
         from inputFeatures: any MLFeatureProvider, using state: MLState, options: MLPredictionOptions
     ) throws -> any MLFeatureProvider {
         try engine.predict(inputFeatures, state: state, options: options)
     }
 
+    @available(macOS 15, iOS 18, *)
     public func prediction(
         from input: any MLFeatureProvider, using state: MLState,
         options: MLPredictionOptions = MLPredictionOptions()

@@ -12,7 +12,9 @@ open class MLModelConfiguration: NSObject, NSCopying {
     public var parameters: [MLParameterKey: Any]?
     public var modelDisplayName: String?
     /// Nil: the default function.
+    @available(macOS 15, iOS 18, *)
     public var functionName: String?
+    @available(macOS 14.4, iOS 17.4, *)
     public var optimizationHints = MLOptimizationHints()
 
     public override init() {}
@@ -29,11 +31,14 @@ open class MLModelConfiguration: NSObject, NSCopying {
     }
 }
 
+@available(macOS 14.4, iOS 17.4, *)
 public struct MLOptimizationHints: Equatable, Sendable {
     public enum ReshapeFrequency: Int, Sendable { case frequent = 0, infrequent }
+    @available(macOS 15, iOS 18, *)
     public enum SpecializationStrategy: Int, Sendable { case `default` = 0, fastPrediction }
 
     public var reshapeFrequency = ReshapeFrequency.frequent
+    @available(macOS 15, iOS 18, *)
     public var specializationStrategy = SpecializationStrategy.default
 
     public init() {}

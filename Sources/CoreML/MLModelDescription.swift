@@ -5,6 +5,7 @@ import MILFormat
 open class MLModelDescription: NSObject {
     public let inputDescriptionsByName: [String: MLFeatureDescription]
     public let outputDescriptionsByName: [String: MLFeatureDescription]
+    @available(macOS 15, iOS 18, *)
     public let stateDescriptionsByName: [String: MLFeatureDescription]
     public let trainingInputDescriptionsByName: [String: MLFeatureDescription]
     public let parameterDescriptionsByKey: [MLParameterKey: MLParameterDescription] = [:]

@@ -3,7 +3,7 @@ import Foundation
 
 public let MLModelErrorDomain = "com.apple.CoreML"
 
-public struct MLModelError: CustomNSError, LocalizedError, Hashable {
+public struct MLModelError: CustomNSError, Hashable {
     public enum Code: Int, Sendable {
         case generic = 0
         case featureType = 1
@@ -32,7 +32,6 @@ public struct MLModelError: CustomNSError, LocalizedError, Hashable {
     public var errorCode: Int { code.rawValue }
     public var errorUserInfo: [String: Any] { nsError.userInfo }
     public var userInfo: [String: Any] { nsError.userInfo }
-    public var errorDescription: String? { nsError.userInfo[NSLocalizedDescriptionKey] as? String }
 
     public static func == (a: MLModelError, b: MLModelError) -> Bool { a.nsError.isEqual(b.nsError) }
     public func hash(into hasher: inout Hasher) { hasher.combine(nsError) }

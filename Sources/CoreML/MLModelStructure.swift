@@ -2,6 +2,7 @@
 import Foundation
 import MILFormat
 
+@available(macOS 14.4, iOS 17.4, *)
 public enum MLModelStructure: Sendable {
     case neuralNetwork(NeuralNetwork)
     case program(Program)
@@ -27,9 +28,12 @@ public enum MLModelStructure: Sendable {
     public struct Program: Sendable {
         public struct NamedValueType: Sendable { public let name: String }
 
-        public struct Binding: Sendable {
-            /// Nil for a literal.
-            public let name: String?
+        /// A literal; its content is not shown.
+        public struct Value: Sendable {}
+
+        public enum Binding: Sendable {
+            case name(String)
+            case value(Value)
         }
 
         public struct Argument: Sendable { public let bindings: [Binding] }
@@ -65,6 +69,7 @@ public enum MLModelStructure: Sendable {
     }
 }
 
+@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure {
     /// What we do not decode is unsupported.
     init(_ model: Model) {
@@ -76,6 +81,7 @@ extension MLModelStructure {
     }
 }
 
+@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Function {
     fileprivate init?(_ function: Function) {
         guard let body = function.body else { return nil }
@@ -91,6 +97,7 @@ extension MLModelStructure.Program.Function {
     }
 }
 
+@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Block {
     fileprivate init(_ block: Block, operatorPrefix: String) {
         self.init(
@@ -99,6 +106,7 @@ extension MLModelStructure.Program.Block {
     }
 }
 
+@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Operation {
     fileprivate init(_ operation: MILFormat.Operation, operatorPrefix: String) {
         self.init(
@@ -109,8 +117,9 @@ extension MLModelStructure.Program.Operation {
     }
 }
 
+@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Binding {
     fileprivate init(_ binding: Binding) {
-        if case .name(let name) = binding { self.init(name: name) } else { self.init(name: nil) }
+        if case .name(let name) = binding { self = .name(name) } else { self = .value(.init()) }
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 
 extension MLMultiArray {
     /// Contents are undefined.
+    @available(macOS 15, iOS 18, *)
     public convenience init(shape: [Int], dataType: MLMultiArrayDataType, strides: [Int]) {
         guard let layout = ArrayLayout(shape: shape, strides: strides) else {
             preconditionFailure("MLMultiArray cannot have shape \(shape) and strides \(strides)")

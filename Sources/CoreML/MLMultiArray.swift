@@ -59,6 +59,7 @@ open class MLMultiArray: NSObject {
     var view: ArrayView { ArrayView(base: dataPointer, layout: layout, dataType: dataType) }
 
     /// Copies into an array of the same shape, converting type and layout.
+    @available(macOS 15, iOS 18, *)
     public func transfer(to destinationMultiArray: MLMultiArray) {
         precondition(layout.shape == destinationMultiArray.layout.shape, "transfer(to:) needs equal shapes")
         view.copy(to: destinationMultiArray.view)

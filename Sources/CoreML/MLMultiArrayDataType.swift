@@ -5,6 +5,7 @@ public enum MLMultiArrayDataType: Int, Sendable {
     case float32 = 65568
     case float16 = 65552
     case int32 = 131104
+    @available(macOS 26, iOS 26, *)
     case int8 = 131080
 
     public static var float64: MLMultiArrayDataType { .double }
@@ -33,6 +34,7 @@ extension Double: MLShapedArrayScalar {
     public static var multiArrayDataType: MLMultiArrayDataType { .double }
 }
 
+@available(macOS 15, iOS 16, *)
 extension Float16: MLShapedArrayScalar {
     public static var multiArrayDataType: MLMultiArrayDataType { .float16 }
 }

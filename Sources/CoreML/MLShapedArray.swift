@@ -36,6 +36,39 @@ public struct MLShapedArray<Scalar: MLShapedArrayScalar> {
             }, shape: shape)
     }
 
+    /// The bytes of the scalars; `strides` are counted in scalars.
+    public init(data: Data, shape: [Int], strides: [Int]) {
+        let size = MemoryLayout<Scalar>.size
+        guard let layout = ArrayLayout(shape: shape, strides: strides), layout.span <= data.count / size else {
+            preconditionFailure("\(data.count) bytes do not hold shape \(shape) with strides \(strides)")
+        }
+        self.init(
+            scalars: data.withUnsafeBytes { bytes in
+                (0..<layout.count).map {
+                    bytes.loadUnaligned(fromByteOffset: layout.offset(linear: $0) * size, as: Scalar.self)
+                }
+            }, shape: shape)
+    }
+
+    /// Here the bytes are copied, and released at once.
+    public init(bytesNoCopy bytes: UnsafeRawPointer, shape: [Int], deallocator: Data.Deallocator) {
+        guard let layout = ArrayLayout(cOrder: shape) else { preconditionFailure("shape \(shape) is not possible") }
+        self.init(bytesNoCopy: bytes, shape: shape, strides: layout.strides, deallocator: deallocator)
+    }
+
+    /// Here the bytes are copied, and released at once.
+    public init(
+        bytesNoCopy bytes: UnsafeRawPointer, shape: [Int], strides: [Int], deallocator: Data.Deallocator
+    ) {
+        guard let layout = ArrayLayout(shape: shape, strides: strides) else {
+            preconditionFailure("shape \(shape) with strides \(strides) is not possible")
+        }
+        let data = Data(
+            bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes), count: layout.span * MemoryLayout<Scalar>.size,
+            deallocator: deallocator)
+        self.init(data: data, shape: shape, strides: strides)
+    }
+
     public init(
         unsafeUninitializedShape shape: [Int],
         initializingWith initializer: (inout UnsafeMutableBufferPointer<Scalar>, [Int]) throws -> Void
@@ -92,8 +125,6 @@ public struct MLShapedArray<Scalar: MLShapedArrayScalar> {
             "\(Array(indices)) is not in an array of shape \(shape)")
         return zip(indices, strides).reduce(0) { $0 + $1.0 * $1.1 }
     }
-
-    public func reshaped(to shape: [Int]) -> MLShapedArray { MLShapedArray(scalars: scalars, shape: shape) }
 
     public func withUnsafeShapedBufferPointer<R>(
         _ body: (UnsafeBufferPointer<Scalar>, [Int], [Int]) throws -> R

@@ -2,6 +2,7 @@
 import Foundation
 
 /// Two predictions must not use one state at the same time.
+@available(macOS 15, iOS 18, *)
 public final class MLState: NSObject, @unchecked Sendable {
     let arrays: [String: MLMultiArray]
 
@@ -20,5 +21,13 @@ public final class MLState: NSObject, @unchecked Sendable {
     public func withMultiArray<R>(for stateName: String, _ body: (MLMultiArray) throws -> R) rethrows -> R {
         guard let array = arrays[stateName] else { preconditionFailure("there is no state '\(stateName)'") }
         return try body(array)
+    }
+
+    /// The only state's array. Throws when the model has none or several.
+    public func withMultiArray<R>(_ body: (MLMultiArray) -> R) throws -> R {
+        guard arrays.count == 1, let array = arrays.values.first else {
+            throw MLModelError(.generic, "the model has \(arrays.count) states; name the one that is meant")
+        }
+        return body(array)
     }
 }

@@ -60,6 +60,15 @@ class Forward(Enum):
     TRANSPOSE = "the transpose of the op's vjp, which is linear in the cotangent"
 
 
+class Batch(Enum):
+    """Ways in which an op takes a batch, on axis 0 of its operands, without a rule of its own."""
+
+    ELEMENTWISE = "operands broadcast: those of lower rank get sizes of 1 after the batch"
+    SHIFT = "every operand has the batch, and the axes and shapes among the attributes move by one"
+    MERGE = "every operand has the batch, merged with the axis 0 that operands and results have"
+    EACH = "the op is applied to each value on its own"
+
+
 @dataclass(frozen=True)
 class Mil:
     """The MIL op that an op becomes, with result types equal to the node's own.
@@ -134,6 +143,8 @@ class Op(Generic[A]):
             `Forward` member.
         lower: how it becomes MIL.
         kind: what precision policies choose by.
+        batch(ins, batched, attrs, size): the results for operands of which those marked have `size` values on
+            axis 0, with that axis too; or a `Batch` member. None is ELEMENTWISE for that kind, else EACH.
         listed: False for an op that a caller makes, which no contract test or strategy looks at.
         domain, cases: for contract tests, docs and hypothesis strategies.
         predict(ins, attrs): what stands for its results in the inference form, where that is not the op itself.
@@ -152,6 +163,7 @@ class Op(Generic[A]):
     kind: OpKind
     domain: Domain
     cases: tuple[Case, ...]
+    batch: Batch | Callable[[tuple[Tensor, ...], tuple[bool, ...], A, int], Tensor | tuple[Tensor, ...]] | None = None
     listed: bool = True
     predict: Callable[[tuple[Tensor, ...], A], Tensor | tuple[Tensor, ...]] | None = None
     index_bounds: Callable[[tuple[TensorType, ...], A], Mapping[int, int]] | None = None
@@ -166,6 +178,8 @@ class Op(Generic[A]):
             raise GraphError(f"op {self.name!r}", "expected a dataclass of Attrs for its attributes")
         counts = {len(case.shapes) for case in self.cases}
         object.__setattr__(self, "arity", counts.pop() if len(counts) == 1 else None)
+        if self.batch is None:
+            object.__setattr__(self, "batch", Batch.ELEMENTWISE if self.kind is OpKind.ELEMENTWISE else Batch.EACH)
         (_REGISTRY if self.listed else _UNLISTED)[self.name] = self
 
     def result_types(self, types: tuple[TensorType, ...], attrs: A) -> tuple[TensorType, ...]:

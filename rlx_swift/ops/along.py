@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import f16, f32, i32
 from ..errors import ConfigError, ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_axis, broadcast
 from ._build import TensorLike, apply, graph_of, public, require_integers, require_numbers, same_dtype
@@ -120,7 +120,8 @@ TAKE_ALONG_AXIS = Op(
     lower=Decompose(
         lambda ins, attrs: gather_along_clamped(ins[0], clamp(ins[1], ins[0].shape[attrs.axis]), attrs.axis)
     ),
-    kind=OpKind.DATA_MOVEMENT, domain=Domain(), index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
+    kind=OpKind.DATA_MOVEMENT, domain=Domain(), batch=Batch.SHIFT,
+    index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
     cases=(
         *(Case((x, ids), AxisAttrs(axis), (f32, i32), (Domain(), _IDS)) for x, ids, axis in _TAKEN),
         Case(((2, 4), (2, 5)), AxisAttrs(1), (i32, i32), (_IDS, _IDS)),
@@ -199,7 +200,8 @@ _SPACED = Domain(distinct=True)
 PUT_ALONG_AXIS = Op(
     name="put_along_axis", summary="values put at one place of each row along an axis", attrs=PutAttrs,
     infer=_put_infer, eval=_put_eval, vjp=_put_vjp, jvp=_put_jvp, lower=Decompose(_put_lower),
-    kind=OpKind.DATA_MOVEMENT, domain=_SPACED, index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
+    kind=OpKind.DATA_MOVEMENT, domain=_SPACED, batch=Batch.SHIFT,
+    index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
     cases=(
         *(
             Case((x, ids, ids), PutAttrs(axis, mode), (f32, i32, f32), (_SPACED, _IDS, _SPACED))

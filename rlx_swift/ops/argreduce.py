@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..dtypes import f16, f32, i32
-from ..ir.op import Case, Decompose, Domain, NotDifferentiable, Op, OpKind
+from ..ir.op import Batch, Case, Decompose, Domain, NotDifferentiable, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import as_axis
 from ._build import TensorLike, apply, as_tensors, public
@@ -48,6 +48,7 @@ def _arg_extreme(
         name=name, summary=summary, attrs=ArgReduceAttrs, infer=arg_infer,
         eval=lambda arrays, attrs: function(arrays[0], axis=attrs.axis, keepdims=attrs.keepdims),
         vjp=reason, jvp=reason, lower=Decompose(lower), kind=OpKind.REDUCTION, domain=Domain(distinct=True),
+        batch=Batch.SHIFT,
         cases=(
             Case(((5,),), ArgReduceAttrs(0, False)), Case(((2, 3, 4),), ArgReduceAttrs(1, True)),
             Case(((2, 6),), ArgReduceAttrs(1, False), (i32,), (Domain(-9, 9),)),

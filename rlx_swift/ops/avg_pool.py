@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.op import Case, Decompose, Domain, Forward, Mil, Op, OpKind
+from ..ir.op import Batch, Case, Decompose, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType
 from . import conv_reference
@@ -172,14 +172,14 @@ _BASES = tuple(
 AVG_POOL = Op(
     name="avg_pool", summary="mean of each window", attrs=AvgPoolAttrs, infer=pool_infer, eval=_avg_eval,
     vjp=lambda g, out, ins, attrs: (_grad(g, ins[0].shape[2:], attrs),),
-    jvp=Forward.LINEAR, lower=Mil("avg_pool", ("x",), _mil), kind=OpKind.REDUCTION, domain=Domain(),
+    jvp=Forward.LINEAR, lower=Mil("avg_pool", ("x",), _mil), kind=OpKind.REDUCTION, domain=Domain(), batch=Batch.MERGE,
     cases=tuple(Case((shape,), attrs) for shape, attrs in _BASES),
 )
 AVG_POOL_GRAD = Op(
     name="avg_pool_grad", summary="each window's share given to its elements", attrs=AvgPoolGradAttrs,
     infer=_grad_infer, eval=_grad_eval, vjp=lambda h, out, ins, attrs: (_avg(h, attrs),),
     jvp=lambda ts, out, ins, attrs: _grad(ts[0], attrs.size, attrs),
-    lower=Decompose(_grad_lower), kind=OpKind.REDUCTION, domain=Domain(),
+    lower=Decompose(_grad_lower), kind=OpKind.REDUCTION, domain=Domain(), batch=Batch.MERGE,
     cases=tuple(
         Case((pooled(shape, a),), AvgPoolGradAttrs(a.kernel, a.strides, a.padding, a.count_padding, shape[2:]))
         for shape, a in _BASES

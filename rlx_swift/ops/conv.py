@@ -21,6 +21,7 @@ from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_int
 from . import conv_reference
 from ._build import TensorLike, apply, as_tensors, public, require_float, same_dtype
+from ._conv_batch import as_groups
 from .arithmetic import add
 from .primitives import MilConvAttrs, mil_conv, mil_conv_transpose
 from .shape import reshape, transpose
@@ -297,18 +298,20 @@ def _eval(function: Callable[..., np.ndarray]) -> Callable[[tuple[np.ndarray, ..
 CONV = Op(
     name="conv", summary="convolution over one or two axes", attrs=ConvAttrs, infer=_conv_infer,
     eval=_eval(conv_reference.conv), vjp=_conv_vjp, jvp=_bilinear_jvp("conv"), lower=Decompose(_conv_lower),
-    kind=OpKind.COMPUTE, domain=Domain(),
+    kind=OpKind.COMPUTE, domain=Domain(), batch=as_groups("conv", kernel=1),
     cases=tuple(Case((x, w), attrs) for x, w, attrs in _VARIANTS) + (Case(_VARIANTS[0][:2], _FLAT, (f16, f16)),),
 )
 CONV_TRANSPOSE = Op(
     name="conv_transpose", summary="transposed convolution: the cotangent of conv's image", attrs=ConvGradAttrs,
     infer=_transpose_infer, eval=_eval(conv_reference.conv_transpose), vjp=_transpose_vjp,
     jvp=_bilinear_jvp("conv_transpose"), lower=Decompose(_transpose_lower), kind=OpKind.COMPUTE, domain=Domain(),
+    batch=as_groups("conv_transpose", kernel=1),
     cases=tuple(Case((_out(x, w, a), w), _grad_attrs(a, x[2:])) for x, w, a in _VARIANTS),
 )
 CONV_WEIGHT_GRAD = Op(
     name="conv_weight_grad", summary="cotangent of conv's kernel", attrs=ConvGradAttrs, infer=_weight_grad_infer,
     eval=_eval(conv_reference.conv_weight_grad), vjp=_weight_grad_vjp, jvp=_bilinear_jvp("conv_weight_grad"),
     lower=Decompose(_weight_grad_lower), kind=OpKind.COMPUTE, domain=Domain(),
+    batch=as_groups("conv_weight_grad", kernel=2),
     cases=tuple(Case((x, _out(x, w, a)), _grad_attrs(a, w[2:])) for x, w, a in _VARIANTS),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import f16
 from ..errors import ConfigError, ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType
 from ._build import TensorLike, apply, as_tensors, public, require_float
@@ -71,7 +71,7 @@ DROPOUT = Op(
     name="dropout", summary="elements left out where a number is below the rate", attrs=DropoutAttrs, infer=_infer,
     eval=_eval, vjp=lambda g, out, ins, attrs: (_kept(g, ins[1], attrs), None), jvp=_jvp,
     lower=Decompose(lambda ins, attrs: _kept(ins[0], ins[1], attrs)), predict=lambda ins, attrs: ins[0],
-    kind=OpKind.ELEMENTWISE, domain=Domain(),
+    kind=OpKind.ELEMENTWISE, domain=Domain(), batch=Batch.SHIFT,
     cases=tuple(
         Case((shape, shape), DropoutAttrs(rate), dtypes, (Domain(), _NUMBERS), held=(1,))
         for shape, rate, dtypes in (((4, 5), 0.5, ()), ((2, 3, 4), 0.1, ()), ((), 0.3, ()), ((3, 4), 0.5, (f16, f16)))

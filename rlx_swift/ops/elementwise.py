@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..ir.op import Case, Decompose, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind, Stopped
+from ..ir.op import Batch, Case, Decompose, Domain, Mil, NoAttrs, NotDifferentiable, Op, OpKind, Stopped
 from ..ir.tensor import Tensor
 from ._build import TensorLike, apply, public, require_numbers
 from ._families import fixed, unary
@@ -238,5 +238,6 @@ STOP_GRADIENT = Op(
     name="stop_gradient", summary="x, through which no derivative passes", attrs=NoAttrs,
     infer=lambda types, attrs: types, eval=lambda arrays, attrs: arrays[0].copy(),
     vjp=Stopped(), jvp=Stopped(), lower=Mil("identity", ("x",)), kind=OpKind.DATA_MOVEMENT, domain=Domain(),
+    batch=Batch.ELEMENTWISE,
     cases=(Case(((2, 3),)), Case(((),))),
 )

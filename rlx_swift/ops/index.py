@@ -15,15 +15,16 @@ import numpy as np
 
 from ..dtypes import DType, bool_, f16, f32, i32
 from ..errors import ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Mil, NotDifferentiable, Op, OpKind
-from ..ir.tensor import Tensor
-from ..ir.types import TensorType, as_axis, as_int
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Mil, NotDifferentiable, Op, OpKind
+from ..ir.tensor import FUNCTIONS, Tensor
+from ..ir.types import Shape, TensorType, as_axis, as_int
+from ._batch import repeated
 from ._build import TensorLike, apply, as_tensors, graph_of, public, require_float, require_integers, require_numbers
 from .arithmetic import maximum, minimum
 from .linalg import matmul
 from .primitives import gather_clamped, scatter_add_clamped
-from .select import cast
-from .shape import reshape, transpose
+from .select import cast, full
+from .shape import broadcast_to, reshape, transpose
 
 # Above this many positions times table rows, a product with a one-hot matrix costs more than a scatter.
 _ONE_HOT_LIMIT = 1 << 20
@@ -95,6 +96,25 @@ def _gather_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: GatherAt
     return scatter_add(g, indices, x.shape[attrs.axis], attrs.axis), None
 
 
+def _gather_batch(ins: tuple[Tensor, ...], many: tuple[bool, ...], attrs: GatherAttrs, size: int) -> Tensor:
+    x, indices = ins
+    if not many[1]:
+        return gather(x, indices, attrs.axis + 1)
+    if not many[0]:
+        rows, at = gather(x, indices, attrs.axis), attrs.axis
+        return transpose(rows, (at, *[axis for axis in range(rows.ndim) if axis != at]))
+    lead, trail = x.shape[: attrs.axis + 1], x.shape[attrs.axis + 2 :]
+    picked = FUNCTIONS["take_along_axis"](x, _along(indices, lead, trail), attrs.axis + 1)
+    return reshape(picked, (*lead, *indices.shape[1:], *trail))
+
+
+def _along(indices: Tensor, lead: Shape, trail: Shape) -> Tensor:
+    """Indices [size, ...] as [*lead, count, *trail], where lead begins with the size."""
+    count = math.prod(indices.shape[1:])
+    line = reshape(indices, (lead[0], *(1,) * (len(lead) - 1), count, *(1,) * len(trail)))
+    return broadcast_to(line, (*lead, count, *trail))
+
+
 def _gather_lower(ins: tuple[Tensor, ...], attrs: GatherAttrs) -> Tensor:
     x, indices = ins
     safe = clamp(reshape(indices, indices.shape or (1,)), x.shape[attrs.axis])
@@ -134,6 +154,19 @@ def _scatter_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: Scatter
 
 def _scatter_jvp(ts: Sequence[Any], out: Tensor, ins: tuple[Tensor, ...], attrs: ScatterAttrs) -> Tensor:
     return scatter_add(ts[0], ins[1], attrs.size, attrs.axis)
+
+
+def _scatter_batch(ins: tuple[Tensor, ...], many: tuple[bool, ...], attrs: ScatterAttrs, size: int) -> Tensor:
+    updates, indices = ins
+    if not many[1]:
+        return scatter_add(updates, indices, attrs.size, attrs.axis + 1)
+    if not many[0]:
+        updates = repeated(updates, size)
+    axis = attrs.axis + 1
+    lead, trail = updates.shape[:axis], updates.shape[axis + indices.ndim - 1 :]
+    zeros = full(updates.graph, (*lead, attrs.size, *trail), 0.0, updates.dtype)
+    at = _along(indices, lead, trail)
+    return FUNCTIONS["put_along_axis"](zeros, at, reshape(updates, at.shape), axis, "add")
 
 
 def _scatter_lower(ins: tuple[Tensor, ...], attrs: ScatterAttrs) -> Tensor:
@@ -179,7 +212,7 @@ GATHER = Op(
     eval=lambda arrays, attrs: np.take(arrays[0], arrays[1], axis=attrs.axis, mode="clip"),
     vjp=_gather_vjp, jvp=lambda ts, out, ins, attrs: gather(ts[0], ins[1], attrs.axis),
     lower=Decompose(_gather_lower), kind=OpKind.DATA_MOVEMENT, domain=Domain(),
-    index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
+    batch=_gather_batch, index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
     cases=tuple(
         Case((shape, ids), GatherAttrs(axis), (f32, i32), (Domain(), _IDS))
         for shape, ids, axis in (((4, 3), (5,), 0), ((4, 3), (2, 3), 0), ((2, 4, 3), (2,), 1), ((4,), (), 0))
@@ -188,7 +221,8 @@ GATHER = Op(
 SCATTER_ADD = Op(
     name="scatter_add", summary="slices added at indices along an axis", attrs=ScatterAttrs, infer=_scatter_infer,
     eval=_scatter_eval, vjp=_scatter_vjp, jvp=_scatter_jvp, lower=Decompose(_scatter_lower),
-    kind=OpKind.DATA_MOVEMENT, domain=Domain(), index_bounds=lambda types, attrs: {1: attrs.size},
+    kind=OpKind.DATA_MOVEMENT, domain=Domain(), batch=_scatter_batch,
+    index_bounds=lambda types, attrs: {1: attrs.size},
     cases=tuple(
         Case((shape, ids), ScatterAttrs(axis, 4), (f32, i32), (Domain(), _IDS))
         for shape, ids, axis in (((5, 3), (5,), 0), ((2, 3, 3), (2, 3), 0), ((2, 2, 3), (2,), 1), ((), (), 0))
@@ -198,7 +232,7 @@ _NO_SLOPE = NotDifferentiable("its operand is an index")
 ONE_HOT = Op(
     name="one_hot", summary="1 at each index along a new axis", attrs=OneHotAttrs, infer=_one_hot_infer,
     eval=_one_hot_eval, vjp=_NO_SLOPE, jvp=_NO_SLOPE, lower=Mil("one_hot", ("indices",), _one_hot_mil),
-    kind=OpKind.DATA_MOVEMENT, domain=_IDS, index_bounds=lambda types, attrs: {0: attrs.depth},
+    kind=OpKind.DATA_MOVEMENT, domain=_IDS, batch=Batch.SHIFT, index_bounds=lambda types, attrs: {0: attrs.depth},
     cases=(
         Case(((5,),), OneHotAttrs(4, 1, f32), (i32,)), Case(((2, 3),), OneHotAttrs(4, 0, f32), (i32,)),
         Case(((4,),), OneHotAttrs(3, 1, i32), (i32,), (Domain(0, 2),)),

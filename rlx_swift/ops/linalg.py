@@ -12,6 +12,7 @@ from ..errors import ShapeError
 from ..ir.op import Attrs, Case, Domain, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType, broadcast
+from ._batch import aligned
 from ._build import TensorLike, apply, as_tensors, public, require_float, same_dtype
 from .arithmetic import add
 from .shape import expand_dims, reshape, squeeze
@@ -94,6 +95,12 @@ def _matmul_jvp(ts: Sequence[Tensor | None], out: Tensor, ins: tuple[Tensor, ...
     return terms[0] if len(terms) == 1 else add(*terms)
 
 
+def _matmul_batch(ins: tuple[Tensor, ...], many: tuple[bool, ...], attrs: MatmulAttrs, size: int) -> Tensor:
+    rank = max(x.ndim - m for x, m in zip(ins, many, strict=True))
+    x, y = [aligned(x, rank) if m else x for x, m in zip(ins, many, strict=True)]
+    return matmul(x, y, attrs.transpose_x, attrs.transpose_y)
+
+
 MATMUL = Op(
     name="matmul", summary="matrix product over the last two axes", attrs=MatmulAttrs, infer=_matmul_infer,
     eval=_matmul_eval, vjp=_matmul_vjp, jvp=_matmul_jvp,
@@ -101,7 +108,7 @@ MATMUL = Op(
         "matmul", ("x", "y"),
         lambda attrs, ins, outs: {"transpose_x": attrs.transpose_x, "transpose_y": attrs.transpose_y},
     ),
-    kind=OpKind.COMPUTE, domain=Domain(),
+    kind=OpKind.COMPUTE, domain=Domain(), batch=_matmul_batch,
     cases=(
         Case(((2, 3), (3, 4)), MatmulAttrs()), Case(((3, 2), (3, 4)), MatmulAttrs(transpose_x=True)),
         Case(((2, 3), (4, 3)), MatmulAttrs(transpose_y=True)), Case(((3, 2), (4, 3)), MatmulAttrs(True, True)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.op import Case, Decompose, Domain, Mil, Op, OpKind
+from ..ir.op import Batch, Case, Decompose, Domain, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType
 from . import conv_reference
@@ -192,14 +192,14 @@ MAX_POOL = Op(
     eval=lambda arrays, attrs: views(arrays[0], attrs, -np.inf).max(window_axes(attrs)),
     vjp=lambda g, out, ins, attrs: (_place(ins[0], out, g, attrs),),
     jvp=lambda ts, out, ins, attrs: _pick(ins[0], out, ts[0], attrs),
-    lower=Mil("max_pool", ("x",), _mil), kind=OpKind.REDUCTION, domain=_DISTINCT,
+    lower=Mil("max_pool", ("x",), _mil), kind=OpKind.REDUCTION, domain=_DISTINCT, batch=Batch.MERGE,
     cases=tuple(Case((shape,), attrs) for shape, attrs in BASES),
 )
 MAX_POOL_GRAD = Op(
     name="max_pool_grad", summary="values placed at the first winner of each window", attrs=PoolAttrs,
     infer=_place_infer, eval=_place_eval,
     vjp=lambda h, out, ins, attrs: (None, None, _pick(ins[0], ins[1], h, attrs)), jvp=_third_jvp(_place),
-    lower=Decompose(_place_lower), kind=OpKind.DATA_MOVEMENT, domain=_DISTINCT,
+    lower=Decompose(_place_lower), kind=OpKind.DATA_MOVEMENT, domain=_DISTINCT, batch=Batch.MERGE,
     cases=tuple(
         Case((shape, pooled(shape, a), pooled(shape, a)), a, held=(0, 1), prepare=_with_pooled(a)) for shape, a in BASES
     ),
@@ -208,7 +208,7 @@ MAX_POOL_PICK = Op(
     name="max_pool_pick", summary="values read at the first winner of each window", attrs=PoolAttrs,
     infer=_pick_infer, eval=_pick_eval,
     vjp=lambda g, out, ins, attrs: (None, None, _place(ins[0], ins[1], g, attrs)), jvp=_third_jvp(_pick),
-    lower=Decompose(_pick_lower), kind=OpKind.DATA_MOVEMENT, domain=_DISTINCT,
+    lower=Decompose(_pick_lower), kind=OpKind.DATA_MOVEMENT, domain=_DISTINCT, batch=Batch.MERGE,
     cases=tuple(
         Case((shape, pooled(shape, a), shape), a, held=(0, 1), prepare=_with_pooled(a)) for shape, a in BASES
     ),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dtypes import f16
 from ..errors import ConfigError, ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_axes, as_int
 from ._build import TensorLike, apply, as_tensors, public, require_float
@@ -182,7 +182,7 @@ def _record(
         eval=lambda arrays, attrs: evaluate(arrays[0], attrs),
         vjp=lambda g, out, ins, attrs: (slope(g, out, ins[0], attrs),),
         jvp=lambda ts, out, ins, attrs: slope(ts[0], out, ins[0], attrs),
-        lower=Decompose(lower), kind=OpKind.REDUCTION, domain=Domain(),
+        lower=Decompose(lower), kind=OpKind.REDUCTION, domain=Domain(), batch=Batch.SHIFT,
         cases=(
             Case(((2, 5),), NormAttrs((1,), 1e-5)), Case(((2, 3, 4),), NormAttrs((1, 2), 1e-5)),
             Case(((2, 3, 4),), NormAttrs((1,), 1e-3)), Case(((2, 5),), NormAttrs((1,), 1e-3), (f16,)),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import f16, i32
 from ..errors import ShapeError
-from ..ir.op import Attrs, Case, Domain, Mil, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Domain, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axis, as_int
 from ._build import TensorLike, as_tensors, public, require_numbers
@@ -88,7 +88,7 @@ TOPK = Op(
         "topk", ("x",),
         lambda a, ins, outs: {"k": a.k, "axis": a.axis, "ascending": a.ascending, "sort": True, "return_indices": True},
     ),
-    kind=OpKind.DATA_MOVEMENT, domain=Domain(distinct=True),
+    kind=OpKind.DATA_MOVEMENT, domain=Domain(distinct=True), batch=Batch.SHIFT,
     cases=(
         Case(((5,),), TopkAttrs(2, 0, False)), Case(((2, 4),), TopkAttrs(4, 1, True)),
         Case(((3, 2, 2),), TopkAttrs(1, 0, False)), Case(((2, 6),), TopkAttrs(3, 1, False), (f16,)),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import f16, i32
 from ..errors import ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Forward, Mil, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_axes
 from ._build import TensorLike, apply, public, require_float, require_numbers
@@ -108,7 +108,7 @@ def reduction(
     return Op(
         name=name, summary=summary, attrs=ReduceAttrs, infer=infer, eval=evaluate, vjp=vjp, jvp=jvp,
         lower=lower or Mil(f"reduce_{name}", ("x",), lambda a, ins, outs: {"axes": a.axes, "keep_dims": a.keepdims}),
-        kind=OpKind.REDUCTION, domain=domain, cases=tuple(cases),
+        kind=OpKind.REDUCTION, domain=domain, cases=tuple(cases), batch=Batch.SHIFT,
     )
 
 

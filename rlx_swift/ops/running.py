@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import f16, i32
 from ..errors import ShapeError
-from ..ir.op import Attrs, Case, Domain, Forward, Mil, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axes, as_axis
 from ._build import TensorLike, apply, public, require_numbers
@@ -81,7 +81,7 @@ CUMSUM = Op(
     name="cumsum", summary="running sum along an axis", attrs=CumsumAttrs, infer=_cumsum_infer, eval=_cumsum_eval,
     vjp=lambda g, out, ins, attrs: (cumsum(g, attrs.axis, not attrs.reverse),), jvp=Forward.LINEAR,
     lower=Mil("cumsum", ("x",), lambda a, ins, outs: {"axis": a.axis, "exclusive": False, "reverse": a.reverse}),
-    kind=OpKind.REDUCTION, domain=Domain(),
+    kind=OpKind.REDUCTION, domain=Domain(), batch=Batch.SHIFT,
     cases=(
         Case(((5,),), CumsumAttrs(0, False)), Case(((2, 4),), CumsumAttrs(1, True)),
         Case(((2, 3, 4),), CumsumAttrs(1, False)), Case(((2, 3),), CumsumAttrs(0, True), (i32,)),

@@ -13,7 +13,7 @@ from .. import dtypes
 from ..dtypes import DType, bool_, f16, f32, i32
 from ..errors import DTypeError, ShapeError
 from ..ir.graph import Graph
-from ..ir.op import Attrs, Case, Domain, Forward, Mil, NoAttrs, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Domain, Forward, Mil, NoAttrs, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_shape, broadcast
 from ._build import TensorLike, apply, as_tensors, graph_of, public, same_dtype
@@ -65,7 +65,7 @@ _TEST = Domain(0, 1)
 WHERE = Op(
     name="where", summary="x where the condition holds, else y", attrs=NoAttrs, infer=_where_infer,
     eval=lambda arrays, attrs: np.where(*arrays), vjp=_where_vjp, jvp=_where_jvp,
-    lower=Mil("select", ("cond", "a", "b")), kind=OpKind.ELEMENTWISE, domain=Domain(),
+    lower=Mil("select", ("cond", "a", "b")), kind=OpKind.ELEMENTWISE, domain=Domain(), batch=Batch.SHIFT,
     cases=tuple(
         Case((shape,) * 3, dtypes=(bool_, dtype, dtype), domains=(_TEST, Domain(), Domain()))
         for shape, dtype in (((2, 3), f32), ((), f32), ((4,), i32), ((2, 2), f16))
@@ -112,7 +112,7 @@ CAST = Op(
     name="cast", summary="conversion to another dtype", attrs=CastAttrs,
     infer=lambda types, attrs: (types[0].with_dtype(attrs.dtype),), eval=_cast_eval, vjp=_cast_vjp, jvp=_cast_jvp,
     lower=Mil("cast", ("x",), lambda attrs, ins, outs: {"dtype": attrs.dtype}),
-    kind=OpKind.DATA_MOVEMENT, domain=Domain(-3, 3),
+    kind=OpKind.DATA_MOVEMENT, domain=Domain(-3, 3), batch=Batch.ELEMENTWISE,
     cases=tuple(
         Case(((2, 3),), CastAttrs(to), (of,)) for of in dtypes.ALL for to in dtypes.ALL if of is not to
     ),

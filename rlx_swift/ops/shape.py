@@ -11,7 +11,7 @@ import numpy as np
 from ..dtypes import f16, i32
 from ..errors import ShapeError
 from ..ir.graph import Leaf, LeafKind
-from ..ir.op import Attrs, Case, Decompose, Domain, Forward, Mil, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import FUNCTIONS, Tensor
 from ..ir.types import Shape, TensorType, as_axes, as_axis, as_ints, as_shape
 from ._build import TensorLike, apply, as_tensors, public
@@ -98,7 +98,7 @@ RESHAPE = Op(
     name="reshape", summary="the same elements under another shape", attrs=ShapeAttrs, infer=_reshape_infer,
     eval=lambda arrays, attrs: arrays[0].reshape(attrs.shape), vjp=_reshape_vjp, jvp=Forward.LINEAR,
     lower=Mil("reshape", ("x",), lambda attrs, ins, outs: {"shape": attrs.shape}),
-    kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(
         Case(((2, 6),), ShapeAttrs((3, 4))), Case(((1,),), ShapeAttrs(())), Case(((),), ShapeAttrs((1, 1))),
         Case(((4,),), ShapeAttrs((2, 2)), (i32,)),
@@ -108,14 +108,14 @@ EXPAND_DIMS = Op(
     name="expand_dims", summary="sizes of 1 put in", attrs=AxesAttrs, infer=_expand_infer,
     eval=lambda arrays, attrs: np.expand_dims(arrays[0], attrs.axes), vjp=_reshape_vjp, jvp=Forward.LINEAR,
     lower=Mil("expand_dims", ("x",), lambda attrs, ins, outs: {"axes": attrs.axes}),
-    kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(Case(((2, 3),), AxesAttrs((0,))), Case(((2, 3),), AxesAttrs((1, 3))), Case(((),), AxesAttrs((0,)))),
 )
 SQUEEZE = Op(
     name="squeeze", summary="sizes of 1 taken out", attrs=AxesAttrs, infer=_squeeze_infer,
     eval=lambda arrays, attrs: np.squeeze(arrays[0], attrs.axes), vjp=_reshape_vjp, jvp=Forward.LINEAR,
     lower=Mil("squeeze", ("x",), lambda attrs, ins, outs: {"axes": attrs.axes}),
-    kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(Case(((1, 3, 1),), AxesAttrs((0,))), Case(((1, 3, 1),), AxesAttrs((0, 2))), Case(((1,),), AxesAttrs((0,)))),
 )
 
@@ -161,7 +161,7 @@ TRANSPOSE = Op(
     name="transpose", summary="axes in another order", attrs=TransposeAttrs, infer=_transpose_infer,
     eval=lambda arrays, attrs: np.transpose(arrays[0], attrs.perm), vjp=_transpose_vjp, jvp=Forward.LINEAR,
     lower=Mil("transpose", ("x",), lambda attrs, ins, outs: {"perm": attrs.perm}),
-    kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(
         Case(((2, 3),), TransposeAttrs((1, 0))), Case(((2, 3, 4),), TransposeAttrs((1, 2, 0))),
         Case(((2, 3, 4, 5),), TransposeAttrs((0, 2, 1, 3))), Case(((2, 3),), TransposeAttrs((1, 0)), (f16,)),
@@ -214,6 +214,12 @@ def _broadcast_lower(ins: tuple[Tensor, ...], attrs: ShapeAttrs) -> Tensor:
     return tile(full_rank, tuple(b if a == 1 else 1 for a, b in zip(full_rank.shape, attrs.shape, strict=True)))
 
 
+def _broadcast_batch(ins: tuple[Tensor, ...], many: tuple[bool, ...], attrs: ShapeAttrs, size: int) -> Tensor:
+    (x,) = ins
+    room = (1,) * (len(attrs.shape) + 1 - x.ndim)
+    return broadcast_to(reshape(x, (size, *room, *x.shape[1:])), (size, *attrs.shape))
+
+
 def _tile_infer(types: tuple[TensorType, ...], attrs: TileAttrs) -> tuple[TensorType, ...]:
     (x,) = types
     if len(attrs.reps) != x.rank or x.rank == 0:
@@ -235,6 +241,7 @@ BROADCAST_TO = Op(
     eval=lambda arrays, attrs: np.ascontiguousarray(np.broadcast_to(arrays[0], attrs.shape)),
     vjp=lambda g, out, ins, attrs: (g,),  # the reverse walk sums over what was repeated
     jvp=Forward.LINEAR, lower=Decompose(_broadcast_lower), kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    batch=_broadcast_batch,
     cases=(
         Case(((3,),), ShapeAttrs((2, 3))), Case(((2, 1, 3),), ShapeAttrs((2, 4, 3))), Case(((),), ShapeAttrs((2,))),
         Case(((1, 3),), ShapeAttrs((2, 3)), (i32,)),
@@ -244,7 +251,7 @@ TILE = Op(
     name="tile", summary="repeated along each axis", attrs=TileAttrs, infer=_tile_infer,
     eval=lambda arrays, attrs: np.tile(arrays[0], attrs.reps), vjp=_tile_vjp, jvp=Forward.LINEAR,
     lower=Mil("tile", ("x",), lambda attrs, ins, outs: {"reps": attrs.reps}),
-    kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(
         Case(((2, 3),), TileAttrs((2, 1))), Case(((2, 3),), TileAttrs((3, 2))),
         Case(((1, 2, 1),), TileAttrs((2, 1, 4))),

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dtypes import i32
 from ..errors import ShapeError
-from ..ir.op import Attrs, Case, Domain, Forward, Mil, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Domain, Forward, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_axes, as_axis, as_shape
 from ._build import TensorLike, apply, as_tensors, public, require_float, same_dtype
@@ -69,7 +69,7 @@ CONCAT = Op(
     name="concat", summary="tensors one after the other along an axis", attrs=ConcatAttrs, infer=_concat_infer,
     eval=lambda arrays, attrs: np.concatenate(arrays, attrs.axis), vjp=_concat_vjp, jvp=Forward.LINEAR,
     lower=Mil("concat", ("values",), lambda attrs, ins, outs: {"axis": attrs.axis, "interleave": False}, variadic=True),
-    kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(
         Case(((2, 3), (1, 3)), ConcatAttrs(0)), Case(((2, 3), (2, 1), (2, 2)), ConcatAttrs(1)),
         Case(((2,), (3,)), ConcatAttrs(0), (i32, i32)),
@@ -187,7 +187,7 @@ def dilate(x: Tensor, axis: int, step: int) -> Tensor:
 SLICE = Op(
     name="slice", summary="evenly spaced elements along each axis", attrs=SliceAttrs, infer=_slice_infer,
     eval=lambda arrays, attrs: arrays[0][_keys(attrs)].copy(), vjp=_slice_vjp, jvp=Forward.LINEAR,
-    lower=Mil("slice_by_index", ("x",), _slice_mil), kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    lower=Mil("slice_by_index", ("x",), _slice_mil), kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(
         Case(((4, 5),), SliceAttrs((1, 0), (2, 5), (1, 1))), Case(((4, 7),), SliceAttrs((0, 1), (4, 3), (1, 2))),
         Case(((5, 3),), SliceAttrs((4, 2), (3, 3), (-2, -1))), Case(((4,),), SliceAttrs((2,), (1,), (1,)), (i32,)),
@@ -250,6 +250,7 @@ PAD = Op(
     name="pad", summary="a constant put around each axis", attrs=PadAttrs, infer=_pad_infer,
     eval=lambda arrays, attrs: np.pad(arrays[0], attrs.widths, constant_values=attrs.value),
     vjp=_pad_vjp, jvp=_pad_jvp, lower=Mil("pad", ("x",), _pad_mil), kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    batch=Batch.SHIFT,
     cases=(
         Case(((2, 3),), PadAttrs(((1, 0), (0, 2)), 0.0)), Case(((2,),), PadAttrs(((1, 1),), -1.5)),
         Case(((1, 2, 2, 2),), PadAttrs(((0, 0), (0, 0), (1, 1), (2, 0)), -3.0)),
@@ -279,7 +280,7 @@ FLIP = Op(
     eval=lambda arrays, attrs: np.flip(arrays[0], attrs.axes).copy(),
     vjp=lambda g, out, ins, attrs: (flip(g, attrs.axes),), jvp=Forward.LINEAR,
     lower=Mil("reverse", ("x",), lambda attrs, ins, outs: {"axes": attrs.axes}),
-    kind=OpKind.DATA_MOVEMENT, domain=_ANY,
+    kind=OpKind.DATA_MOVEMENT, domain=_ANY, batch=Batch.SHIFT,
     cases=(Case(((2, 3),), AxesAttrs((1,))), Case(((2, 3),), AxesAttrs((0, 1)))),
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import f16
 from ..errors import ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Mil, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Mil, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axis
 from ._build import TensorLike, apply, as_tensors, public, require_float
@@ -101,7 +101,7 @@ _AXIS_CASES = (
 def _softmax_like(name: str, summary: str, evaluate: Any, vjp: Any, jvp: Any, lower: Mil | Decompose) -> Op[AxisAttrs]:
     return Op(
         name=name, summary=summary, attrs=AxisAttrs, infer=_axis_infer, eval=evaluate, vjp=vjp, jvp=jvp, lower=lower,
-        kind=OpKind.REDUCTION, domain=Domain(), cases=_AXIS_CASES,
+        kind=OpKind.REDUCTION, domain=Domain(), batch=Batch.SHIFT, cases=_AXIS_CASES,
     )
 
 

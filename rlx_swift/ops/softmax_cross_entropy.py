@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import f32, i32
 from ..errors import DTypeError, ShapeError
-from ..ir.op import Attrs, Case, Decompose, Domain, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axis
 from ._build import TensorLike, apply, graph_of, public, require_float
@@ -99,6 +99,7 @@ _LABELS = Domain(0, 2)
 SOFTMAX_CROSS_ENTROPY = Op(
     name="softmax_cross_entropy", summary="-log softmax at an integer label", attrs=AxisAttrs, infer=_infer, eval=_eval,
     vjp=_vjp, jvp=_jvp, lower=Decompose(_lower), kind=OpKind.REDUCTION, domain=Domain(),
+    batch=Batch.SHIFT,
     index_bounds=lambda types, attrs: {1: types[0].shape[attrs.axis]},
     cases=(
         Case(((4, 3), (4,)), AxisAttrs(1), (f32, i32), (Domain(), _LABELS)),

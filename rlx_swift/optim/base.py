@@ -119,10 +119,20 @@ POSITIVE = Range("a finite number above 0", low_too=False)
 
 
 def require_ranges(settings: object, **ranges: Range) -> None:
-    """Raises ConfigError for the first attribute of `settings` outside its range."""
+    """Raises ConfigError for the first attribute of `settings` outside its range; NumPy's numbers become Python's."""
     for field, allowed in ranges.items():
-        require(f"{type(settings).__name__} {field}", getattr(settings, field) in allowed, allowed.text,
-                getattr(settings, field))
+        value = getattr(settings, field)
+        require(f"{type(settings).__name__} {field}", value in allowed, allowed.text, value)
+        object.__setattr__(settings, field, value if isinstance(value, int) else float(value))
+
+
+def require_counts(settings: object, **least: int) -> None:
+    """As `require_ranges`, for integers of at least so much."""
+    for field, low in least.items():
+        value = getattr(settings, field)
+        good = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= low
+        require(f"{type(settings).__name__} {field}", bool(good), f"an integer of at least {low}", value)
+        object.__setattr__(settings, field, int(value))
 
 
 def require(subject: str, condition: bool, expected: str, got: object) -> None:

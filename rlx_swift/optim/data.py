@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import ConfigError
 from . import clip as clips
 from . import schedule as schedules
@@ -27,6 +29,8 @@ def to_data(value: Any) -> Any:
                 "lr_scale": value.lr_scale}
     if isinstance(value, (list, tuple)):
         return [to_data(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
     return {"class": "schedule", **schedules.to_data(value)} if callable(value) else value
 
 

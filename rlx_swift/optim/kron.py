@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, Namespace
-from .base import NONNEGATIVE, POSITIVE, UNIT, Optimizer, State, require, require_ranges
+from .base import NONNEGATIVE, POSITIVE, UNIT, Optimizer, State, require_counts, require_ranges
 from .contract import Contract
 from .soap import as_matrix
 
@@ -44,7 +44,7 @@ class KronPSGD(Optimizer):
 
     def __post_init__(self) -> None:
         require_ranges(self, beta1=UNIT, precond_lr=POSITIVE, weight_decay=NONNEGATIVE, clip=POSITIVE)
-        require("KronPSGD every", isinstance(self.every, int) and self.every > 0, "an integer above 0", self.every)
+        require_counts(self, every=1)
 
     def scalars(self, step: int, lr: float) -> dict[str, float]:
         return {

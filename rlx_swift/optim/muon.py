@@ -10,7 +10,7 @@ from typing import Any
 
 from .adam import AdamW
 from .arrays import Array, Namespace
-from .base import NONNEGATIVE, POSITIVE, UNIT, Optimizer, ParamInfo, State, require, require_ranges
+from .base import NONNEGATIVE, POSITIVE, UNIT, Optimizer, ParamInfo, State, require, require_counts, require_ranges
 from .contract import Contract
 from .lamb import norm
 
@@ -52,8 +52,7 @@ class Muon(Optimizer):
 
     def __post_init__(self) -> None:
         require_ranges(self, momentum=UNIT, weight_decay=NONNEGATIVE, fallback_lr_scale=POSITIVE)
-        require("Muon ns_steps", isinstance(self.ns_steps, int) and self.ns_steps > 0, "an integer above 0",
-                self.ns_steps)
+        require_counts(self, ns_steps=1)
         require("Muon scale", self.scale in _SCALES, " or ".join(map(repr, _SCALES)), self.scale)
         require("Muon fallback", isinstance(self.fallback, Optimizer), "an optimizer", self.fallback)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .base import require
+from .base import require, require_counts
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class HessianDiag:
     estimator: str
 
     def __post_init__(self) -> None:
-        require("hessian_diag every", isinstance(self.every, int) and self.every >= 1, "an integer above 0", self.every)
+        require_counts(self, every=1)
         require("hessian_diag estimator", self.estimator in ("hutchinson", "gnb"), '"hutchinson" or "gnb"',
                 self.estimator)
 

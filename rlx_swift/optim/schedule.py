@@ -10,16 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from .base import NONNEGATIVE, POSITIVE, UNIT, Range, require, require_ranges
+from .base import NONNEGATIVE, POSITIVE, UNIT, Range, require_counts, require_ranges
 
 Schedule = Callable[[int], float]
 _FACTOR = Range("a number in (0, 1]", high=1.0 + 1e-12, low_too=False)
-
-
-def _require_count(settings: object, field: str, low: int) -> None:
-    value = getattr(settings, field)
-    good = isinstance(value, int) and not isinstance(value, bool) and value >= low
-    require(f"{type(settings).__name__} {field}", good, f"an integer of at least {low}", value)
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class Step:
 
     def __post_init__(self) -> None:
         require_ranges(self, lr=NONNEGATIVE, factor=_FACTOR)
-        _require_count(self, "every", 1)
+        require_counts(self, every=1)
 
     def __call__(self, n: int) -> float:
         return self.lr * self.factor ** (n // self.every)
@@ -80,8 +74,8 @@ class Cosine:
 
     def __post_init__(self) -> None:
         require_ranges(self, lr=NONNEGATIVE, final=NONNEGATIVE)
-        _require_count(self, "warmup", 0)
-        _require_count(self, "total", self.warmup + 1)
+        require_counts(self, warmup=0)
+        require_counts(self, total=self.warmup + 1)
 
     def __call__(self, n: int) -> float:
         if n < self.warmup:
@@ -104,7 +98,7 @@ class OneCycle:
 
     def __post_init__(self) -> None:
         require_ranges(self, lr=NONNEGATIVE, rise=UNIT, start_divisor=POSITIVE, final_divisor=POSITIVE)
-        _require_count(self, "total", 2)
+        require_counts(self, total=2)
 
     def __call__(self, n: int) -> float:
         start, top, end = self.lr / self.start_divisor, self.rise * self.total - 1, self.total - 1
@@ -133,19 +127,19 @@ class Plateau:
     patience: int = 10
     threshold: float = 1e-4
     lowest: float = 0.0
-    best: float = math.inf
+    best: float | None = None
     waited: int = 0
 
     def __post_init__(self) -> None:
         require_ranges(self, lr=NONNEGATIVE, factor=_FACTOR, threshold=UNIT, lowest=NONNEGATIVE)
-        _require_count(self, "patience", 0)
+        require_counts(self, patience=0)
 
     def __call__(self, n: int) -> float:
         return self.lr
 
     def observe(self, value: float) -> None:
         """One more epoch with the given number; NaN is not smaller than anything."""
-        if value < self.best * (1 - self.threshold):
+        if not math.isnan(value) and (self.best is None or value < self.best * (1 - self.threshold)):
             self.best, self.waited = value, 0
             return
         self.waited += 1

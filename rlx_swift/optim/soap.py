@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, Namespace
-from .base import NONNEGATIVE, UNIT, Optimizer, State, require, require_ranges
+from .base import NONNEGATIVE, UNIT, Optimizer, State, require_counts, require_ranges
 from .contract import Contract
 
 
@@ -45,9 +45,7 @@ class SOAP(Optimizer):
 
     def __post_init__(self) -> None:
         require_ranges(self, beta1=UNIT, beta2=UNIT, eps=NONNEGATIVE, weight_decay=NONNEGATIVE)
-        for name in ("every", "longest"):
-            value = getattr(self, name)
-            require(f"SOAP {name}", isinstance(value, int) and value > 0, "an integer above 0", value)
+        require_counts(self, every=1, longest=1)
 
     def scalars(self, step: int, lr: float) -> dict[str, float]:
         return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .arrays import Array, Namespace
-from .base import NONNEGATIVE, POSITIVE, UNIT, Optimizer, State, require_ranges
+from .base import NONNEGATIVE, POSITIVE, UNIT, Optimizer, State, require_counts, require_ranges
 from .contract import Contract
 from .requirement import HessianDiag
 
@@ -39,6 +39,7 @@ class SophiaH(Optimizer):
 
     def __post_init__(self) -> None:
         require_ranges(self, beta1=UNIT, beta2=UNIT, weight_decay=NONNEGATIVE, gamma=POSITIVE, eps=POSITIVE)
+        require_counts(self, every=1)
         HessianDiag(self.every, self.estimator)
 
     @property

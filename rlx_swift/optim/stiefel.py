@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, Namespace
-from .base import POSITIVE, UNIT, Optimizer, ParamInfo, State, require, require_ranges
+from .base import POSITIVE, UNIT, Optimizer, ParamInfo, State, require, require_counts, require_ranges
 from .contract import Contract
 from .sgd import SGD
 
@@ -40,8 +40,7 @@ class Stiefel(Optimizer):
 
     def __post_init__(self) -> None:
         require_ranges(self, momentum=UNIT, fallback_lr_scale=POSITIVE)
-        require("Stiefel iterations", isinstance(self.iterations, int) and self.iterations > 0, "an integer above 0",
-                self.iterations)
+        require_counts(self, iterations=1)
         require("Stiefel fallback", isinstance(self.fallback, Optimizer), "an optimizer", self.fallback)
 
     def split(self, params: Sequence[ParamInfo]) -> list[tuple[Optimizer, float, list[str]]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.graph import Graph, Leaf
 from ..ir.types import Shape
-from ..optim import ParamInfo
+from ..optim import Optimizer, ParamInfo
 from ..optim.groups import Assignment, assign
 from .config import TrainConfig
 from .rule import Rule
@@ -47,11 +47,8 @@ class Trained:
         """The values that the trained params start from, where an optimizer asks for another than theirs."""
         starts = {}
         for each in self.rule.assignments:
-            for name in each.params:
-                value = weights.get(name)
-                start = each.optimizer.start(value)
-                if start is not value:
-                    starts[name] = start
+            if type(each.optimizer).start is not Optimizer.start:
+                starts.update({name: each.optimizer.start(weights.get(name)) for name in each.params})
         return starts
 
     def host_only(self) -> str:

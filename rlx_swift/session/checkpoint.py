@@ -38,7 +38,7 @@ def save(ts: TrainingSession, path: str | os.PathLike[str]) -> None:
         "policy": policy_to_data(ts.precision_policy), "schedule": schedules.to_data(ts.schedule),
         "config": _config_data(ts), "gemm_kernel": ts._device.kernel(),
     }
-    safetensors.write(path, arrays, {"rlx": json.dumps({**settings, **data})})
+    safetensors.write(path, arrays, {"rlx": json.dumps({**settings, **data}, allow_nan=False)})
 
 
 def load(

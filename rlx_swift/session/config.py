@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..optim import SGD, Clip, Optimizer, ParamGroups
-from ..optim.base import POSITIVE, UNIT, require
+from ..optim.base import UNIT, Range, require_counts, require_ranges
 from ..optim.schedule import Schedule, as_schedule
+
+SCALE = Range('"auto", "dynamic", None or a finite number above 0', low_too=False)
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class TrainConfig:
             raise ConfigError("optimizer", problem, hint)
         if self.clip is not None and not isinstance(self.clip, Clip):
             raise ConfigError("clip", f"expected a clip such as rlx.optim.clip_by_global_norm(1.0), got {self.clip!r}")
-        scaled = self.loss_scale in ("auto", "dynamic", None) or self.loss_scale in POSITIVE
-        require("loss_scale", scaled, '"auto", "dynamic", a number above 0 or None', self.loss_scale)
-        require("ema", self.ema is None or self.ema in UNIT, "None or a number in [0, 1)", self.ema)
-        whole = isinstance(self.seed, int) and not isinstance(self.seed, bool) and self.seed >= 0
-        require("seed", whole, "an integer of at least 0", self.seed)
+        if self.loss_scale not in ("auto", "dynamic", None):
+            require_ranges(self, loss_scale=SCALE)
+        if self.ema is not None:
+            require_ranges(self, ema=UNIT)
+        require_counts(self, seed=0)

@@ -25,11 +25,11 @@ class Batches:
         self._count = next(iter(lengths.values()))
         if len(set(lengths.values())) != 1 or self._count == 0:
             raise FeedError("batches", f"expected arrays with the same, non-zero number of rows, got {lengths}")
-        if not isinstance(size, int) or size < 1:
+        if not isinstance(size, (int, np.integer)) or size < 1:
             raise ConfigError("batch size", f"expected an integer of at least 1, got {size!r}")
         if drop_last and size > self._count:
             raise ConfigError("batch size", f"{size} is more than the {self._count} rows, and drop_last drops them all")
-        self._size, self._shuffle, self._seed, self._drop_last = size, shuffle, seed, drop_last
+        self._size, self._shuffle, self._seed, self._drop_last = int(size), shuffle, seed, drop_last
         self.epoch = 0
 
     def __len__(self) -> int:

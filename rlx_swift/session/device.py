@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,6 +36,14 @@ class Store(Protocol):
     def __contains__(self, name: str) -> bool: ...
 
 
+class Direct(NamedTuple):
+    """A program's own memory: write `inputs`, call `run`, read `outputs`. Rank 0 is one element."""
+
+    inputs: Mapping[str, np.ndarray]
+    outputs: Mapping[str, np.ndarray]
+    run: Callable[[], None]
+
+
 class Executable(Protocol):
     """A graph compiled for one store: params and buffers live there, assigns go there."""
 
@@ -53,6 +61,10 @@ class Executable(Protocol):
 
     def run_scalars(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> dict[str, float]:
         """As `run`, for a program whose outputs all have rank 0, which come as numbers."""
+        ...
+
+    def direct(self) -> Direct | None:
+        """Where to feed the program without copies, if the device has such a place."""
         ...
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ConfigError, FeedError, NonFiniteError, SessionError
+from ..optim.base import POSITIVE, require
 from ..optim.schedule import Plateau
+from .feeds import require_mapping
 from .interrupt import Interrupt
 from .progress import Bar
 from .report import StepReport
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from .training import TrainingSession
 
 Batch = Mapping[str, Any]
+Weight = Callable[[Batch], float]
 MOST_BAD_LOSSES, MOST_SKIPS = 3, 50
 
 
@@ -50,10 +53,11 @@ class History:
 
 def fit(
     ts: TrainingSession, data: Iterable[Batch], epochs: int, validation: Iterable[Batch] | Batch | None,
-    callbacks: Sequence[Callback], accumulate: int, progress: bool,
+    callbacks: Sequence[Callback], accumulate: int, progress: bool, weight: Weight | None = None,
 ) -> History:
     """Trains for `epochs` passes over `data`, updating after every `accumulate` batches and at an epoch's end.
 
+    Batches weigh as much as `weight(batch)` says, in a window and in mean losses: by default their number of rows.
     Ctrl-C raises KeyboardInterrupt between two steps. However the run ends, the session is ready for the next
     step: the micro-batches of an unfinished window are forgotten.
 
@@ -69,10 +73,10 @@ def fit(
         with Interrupt() as interrupt, Bar(data, epochs, accumulate, progress) as bar:
             for epoch in range(1, epochs + 1):
                 bar.epoch(epoch)
-                logs = _epoch(ts, _updates(ts, data, accumulate, interrupt), history, callbacks, bar)
+                logs = _epoch(ts, _updates(ts, data, accumulate, interrupt, weight or _rows), history, callbacks, bar)
                 logs = {"epoch": epoch, **logs}
                 if validation is not None:
-                    logs["val_loss"] = _validate(ts, validation)
+                    logs["val_loss"] = _validate(ts, validation, weight or _rows)
                 if isinstance(ts.schedule, Plateau):
                     ts.schedule.observe(logs.get("val_loss", logs["loss"]))
                 history.epochs.append(logs)
@@ -107,7 +111,7 @@ def _check_settings(
     ts: TrainingSession, data: Iterable[Batch], epochs: int, validation: Iterable[Batch] | Batch | None, accumulate: int
 ) -> None:
     for name, value in (("epochs", epochs), ("accumulate", accumulate)):
-        if not isinstance(value, int) or value < 1:
+        if not isinstance(value, (int, np.integer)) or value < 1:
             raise ConfigError(f"fit {name}", f"expected an integer of at least 1, got {value!r}")
     for name, given in (("batches", data), ("validation", validation)):
         optional = given is None and name == "validation"
@@ -128,41 +132,42 @@ def _epoch(
     bar: Bar,
 ) -> dict[str, float]:
     """The means over one epoch; sets `history.stopped` when a callback ends it early."""
-    started, rows, total = time.perf_counter(), 0.0, 0.0
+    started, seen, total = time.perf_counter(), 0.0, 0.0
     health = Health()
     for report, weight in updates:
         history.losses.append(report.loss)
         health.observe(report)
-        rows, total = rows + weight, total + weight * report.loss
+        seen, total = seen + weight, total + weight * report.loss
         bar.advance(report.loss)
         if any([callback.on_step(ts, report) for callback in callbacks]):
             history.stopped = "a callback's on_step"
             break
-    if not rows:
+    if not seen:
         raise FeedError("fit batches", "there was no batch in the epoch")
-    return {"loss": total / rows, "seconds": time.perf_counter() - started}
+    return {"loss": total / seen, "seconds": time.perf_counter() - started}
 
 
 def _updates(
-    ts: TrainingSession, data: Iterable[Batch], accumulate: int, interrupt: Interrupt
+    ts: TrainingSession, data: Iterable[Batch], accumulate: int, interrupt: Interrupt, weight: Weight
 ) -> Iterator[tuple[StepReport, float]]:
-    """Each update with the number of samples behind it."""
-    rows = 0.0
+    """Each update with the weight of the batches behind it."""
+    total = 0.0
     for batch in data:
+        own = _weighed(batch, weight)
         with interrupt.held:
             if accumulate == 1:
                 report = ts.step(batch)
             else:
-                ts.accumulate(batch, weight=_rows(batch))
-        rows += _rows(batch)
+                ts.accumulate(batch, weight=own)
+        total += own
         if accumulate > 1:
             if ts.pending_accumulation < accumulate:
                 continue
             report = _flushed(ts, interrupt)
-        yield report, rows
-        rows = 0.0
+        yield report, total
+        total = 0.0
     if ts.pending_accumulation:
-        yield _flushed(ts, interrupt), rows
+        yield _flushed(ts, interrupt), total
 
 
 def _flushed(ts: TrainingSession, interrupt: Interrupt) -> StepReport:
@@ -172,16 +177,22 @@ def _flushed(ts: TrainingSession, interrupt: Interrupt) -> StepReport:
     return ts.last_report
 
 
+def _weighed(batch: Batch, weight: Weight) -> float:
+    value = weight(require_mapping(batch))
+    require("fit weight", value in POSITIVE, POSITIVE.text, value)
+    return float(value)
+
+
 def _rows(batch: Batch) -> float:
-    """The number of samples, by which losses and micro-batches are weighted."""
+    """The number of samples."""
     shapes = [np.shape(value) for value in batch.values()]
     return float(next((s[0] for s in shapes if s), 1))
 
 
-def _validate(ts: TrainingSession, validation: Iterable[Batch] | Batch) -> float:
-    """The mean loss of a sample."""
+def _validate(ts: TrainingSession, validation: Iterable[Batch] | Batch, weight: Weight) -> float:
+    """The mean loss by weight."""
     parts = [validation] if isinstance(validation, Mapping) else validation
-    losses = [(_rows(batch), ts.evaluate(batch)) for batch in parts]
+    losses = [(_weighed(batch, weight), ts.evaluate(batch)) for batch in parts]
     if not losses:
         raise FeedError("fit validation", "there was no batch")
     return math.fsum(w * x for w, x in losses) / math.fsum(w for w, _ in losses)

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..dtypes import bool_
 from ..errors import ConfigError, FeedError, RlxError
 from ..ir.graph import Graph
 from ..ir.types import TensorType
 from ..lower.mil import lower
 from ..lower.names import feature_name
 from ..lower.package import to_bytes
-from .device import NO_SCALARS, DeviceStatus, Store
+from .device import NO_SCALARS, DeviceStatus, Direct, Store
 from .feeds import check_ranges, index_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
@@ -97,6 +98,12 @@ class NativeExecutable:
             for name, (buffer, type) in self._written.items():
                 self._store.put(name, _result(buffer, type))
 
+    def direct(self) -> Direct | None:
+        if self._written or any(type.dtype is bool_ for _, type in self._results.values()):
+            return None
+        outputs = {name: buffer for name, (buffer, _) in self._results.items()}
+        return Direct({**self._feeds, **self._scalars}, outputs, self._session.run)
+
     def statistics(self) -> dict[str, int]:
         counts: dict[str, int] = self._session.statistics()
         return counts
@@ -131,7 +138,7 @@ class NativeDevice:
 
 def compute_units(graph: Graph) -> str:
     """What Core ML may compute on: RLX_COREML_UNITS, else CPU and GPU for f32 training, CPU and Neural Engine else."""
-    trains = bool(graph.assigns) or any(name.startswith("grad_") for name in graph.outputs)
+    trains = bool(graph.assigns) or any(name.startswith(("grad_", "gradient/")) for name in graph.outputs)
     half = any(t.dtype.name == "f16" for node in graph.live_nodes() for t in node.outputs)
     return asked_units("cpu_and_gpu" if trains and not half else PREDICTING_UNITS)
 

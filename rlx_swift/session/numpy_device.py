@@ -49,6 +49,9 @@ class NumpyExecutable:
         self._store.arrays.update(assigns)
         return outputs
 
+    def direct(self) -> None:
+        return None
+
     def run_scalars(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> dict[str, float]:
         return {name: value.item() for name, value in self.run(feeds, scalars).items()}
 

@@ -33,14 +33,8 @@ class Rule:
         self, assignments: Sequence[Assignment], shapes: Mapping[str, Shape], clip: Clip | None, ema: float | None
     ) -> None:
         self.assignments, self.shapes, self._clip, self._ema = tuple(assignments), dict(shapes), clip, ema
-        start = {
-            name: each.optimizer.init(NUMPY, np.zeros(self.shapes[name], np.float32))
-            for each in self.assignments for name in each.params
-        }
-        self._start = {
-            name: {slot: np.array(value, np.float32) for slot, value in start[name].items()} for name in self.shapes
-        }
-        self.slots = {n: {slot: value.shape for slot, value in slots.items()} for n, slots in self._start.items()}
+        self._of = {name: each.optimizer for each in self.assignments for name in each.params}
+        self.slots = {name: self._slot_shapes(name) for name in self.shapes}
         self.hessians: dict[HessianDiag, tuple[str, ...]] = {}
         self.previous: tuple[str, ...] = ()
         for each in self.assignments:
@@ -50,20 +44,32 @@ class Rule:
             elif isinstance(needed, PreviousGradient):
                 self.previous += each.params
 
-    def resident(self, params: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the update keeps on the device beside the params, by its name there, before the first update."""
-        values = {state_name(n, slot): value for n, slots in self._start.items() for slot, value in slots.items()}
+    def _slot_shapes(self, param: str) -> dict[str, Shape]:
+        blank = np.broadcast_to(np.float32(0), self.shapes[param])  # takes no memory
+        return {slot: np.shape(value) for slot, value in self._of[param].init(NUMPY, blank).items()}
+
+    def resident(self, param: str) -> dict[str, Shape]:
+        """What the update keeps on the device for a param, beside the param: shapes by name there."""
+        shape = self.shapes[param]
+        kept = {state_name(param, slot): slot_shape for slot, slot_shape in self.slots[param].items()}
         if self._ema is not None:
-            values.update({average_name(name): params[name] for name in self.shapes})
-        values.update({previous_name(name): params[name] for name in self.previous})
-        for names in self.hessians.values():
-            values.update({hessian_name(name): np.zeros(self.shapes[name], np.float32) for name in names})
-        return values
+            kept[average_name(param)] = shape
+        if param in self.previous:
+            kept[previous_name(param)] = shape
+        if any(param in names for names in self.hessians.values()):
+            kept[hessian_name(param)] = shape
+        return kept
 
     def resident_shapes(self) -> dict[str, Shape]:
-        """The shapes of what `resident` has."""
-        params = {name: np.broadcast_to(np.float32(0), shape) for name, shape in self.shapes.items()}
-        return {name: value.shape for name, value in self.resident(params).items()}
+        """As `resident`, of all params."""
+        return {name: shape for param in self.shapes for name, shape in self.resident(param).items()}
+
+    def start(self, param: str, value: np.ndarray) -> dict[str, np.ndarray]:
+        """The values of `resident` before the first update, for a param that has `value`."""
+        slots = self._of[param].init(NUMPY, value)
+        values = {state_name(param, slot): np.array(array, np.float32) for slot, array in slots.items()}
+        beside = {average_name(param): value, previous_name(param): value, hessian_name(param): np.zeros_like(value)}
+        return values | {name: array for name, array in beside.items() if name in self.resident(param)}
 
     def due(self, steps: int) -> list[HessianDiag]:
         """The estimates that the update after `steps` others begins with."""

@@ -32,7 +32,7 @@ def capture(ts: TrainingSession) -> tuple[Arrays, dict[str, Any]]:
     data = {
         "counters": asdict(trainer.counters), "scale": asdict(trainer.scale), "since": dict(ts._trained.since),
         "window": {
-            "count": window.count, "weight": window.weight, "loss": window.loss, "start": window.start,
+            "count": window.count, "weight": window.weight, "loss": repr(window.loss), "start": window.start,
             "fresh": [asdict(kind) for kind in window.fresh],
         },
     }
@@ -44,10 +44,13 @@ def restore(ts: TrainingSession, arrays: Mapping[str, np.ndarray], data: Mapping
     try:
         counters, scale = Counters(**data["counters"]), LossScale(**data["scale"])
         window = Window(
-            **{**data["window"], "fresh": [HessianDiag(**kind) for kind in data["window"]["fresh"]]},
+            **{
+                **data["window"], "loss": float(data["window"]["loss"]),  # text, since it may not be finite
+                "fresh": [HessianDiag(**kind) for kind in data["window"]["fresh"]],
+            },
             buffers={key.partition("/")[2]: np.array(v) for key, v in arrays.items() if key.startswith("window/")},
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError("checkpoint", f"its counters are not whole: {error}") from None
     rule, weights = ts._trained.rule, ts._weights
     expected = {_key(ts, name): shape for name, shape in weights.shapes.items()} | rule.resident_shapes()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from ..optim.requirement import HessianDiag
 from ..optim.schedule import Schedule, rate
 from .compiled import Programs
 from .curvature import hessian_graph, probes
-from .device import Device
+from .device import Device, Executable
 from .names import LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
+from .prepared import PreparedStep
 from .programs import Recipe, gradient_graph
 from .report import UpdatePath
 from .scaling import LossScale
@@ -64,26 +66,29 @@ class Trainer:
         resident: the names of what was put on the device beside the weights, also for params no longer trained.
         counters, window, scale, schedule: with the values on the device, everything that a run is.
         fused: whether the update is part of the device program.
+        prepared: the short way for batches like the last, once there is one.
     """
 
-    def __init__(
-        self, device: Device, weights: Weights, recipe: Recipe, seed: int, schedule: Schedule, scale: LossScale
-    ) -> None:
+    def __init__(self, device: Device, weights: Weights, seed: int, schedule: Schedule, scale: LossScale) -> None:
+        """`use` comes first."""
         self._device, self._weights, self._seed = device, weights, seed
         self.counters, self.window, self.scale, self.schedule = Counters(), Window(), scale, schedule
-        self._seen: Graph | None = None
-        self._noisy = False
         self.resident: set[str] = set()
-        self._retired: Counter[str] = Counter()
         self.fused = False
         self._families: dict[str, Programs] = {}
-        self.use(recipe, fused=False)
+        self.prepared: PreparedStep | None = None
+        self._prepared: WeakKeyDictionary[Executable, PreparedStep | None] = WeakKeyDictionary()
+        self._retired: Counter[str] = Counter()
+        self._seen: Graph | None = None
+        self._noisy = False
 
     def use(self, recipe: Recipe, fused: bool) -> None:
         """Goes on with another recipe or way of updating; values on the device stay, new ones start."""
         update: Update | None = FusedUpdate(self._device, self._weights.store, recipe) if fused else None
         self._retired = Counter(self.compiled())
         self.recipe, self.fused = recipe, fused
+        self._usual, self.prepared = fused and not recipe.scaled and not recipe.rule.hessians, None
+        self._prepared = WeakKeyDictionary()
         self._gradients = self._family(lambda forward: gradient_graph(forward, recipe))
         self._update: Update = update or HostUpdate(self._weights.store, self._gradients, recipe)
         self._hessians = {
@@ -97,11 +102,12 @@ class Trainer:
         if not fused:
             del self._families["train"]
         store = self._weights.store
-        params = {name: store.get(name) for name in recipe.rule.shapes}
-        for name, value in recipe.rule.resident(params).items():
-            if name not in store:
-                store.put(name, value)
-            self.resident.add(name)
+        for param in recipe.rule.shapes:
+            names = recipe.rule.resident(param).keys()
+            if not all(name in store for name in names):
+                for name, value in recipe.rule.start(param, store.get(param)).items():
+                    store.put(name, value)
+            self.resident |= names
 
     def _family(self, build: Callable[[Graph], Graph]) -> Programs:
         return Programs(self._device, self._weights.store, build)
@@ -131,7 +137,17 @@ class Trainer:
         numbers = self.recipe.rule.scalars(self.counters.steps, lr, fresh)
         outcome = self._update.step(forward, feeds, numbers, self._scalars())
         self._count(outcome.applied, micro_batches=1)
+        if self._usual:
+            self.prepared = self._prepared_for(forward)
         return outcome
+
+    def _prepared_for(self, forward: Graph) -> PreparedStep | None:
+        """The short way of the step that was just done, if the device and the graph allow one."""
+        executable = self._update.training_programs().get(forward)
+        if executable not in self._prepared:
+            direct = None if self._noisy else executable.direct()
+            self._prepared[executable] = direct and PreparedStep(self, forward, direct)
+        return self._prepared[executable]
 
     def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Scalars:
         """Adds one micro-batch to the window; the outputs of rank 0."""

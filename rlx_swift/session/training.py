@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..ir.graph import Graph, is_noise
 from ..ir.symbolic import SymbolicGraph, bound, sample
 from ..lower.mil import lower
 from ..lower.package import write_package
+from ..optim.base import POSITIVE, require
 from ..optim.schedule import Schedule, as_schedule
 from ..precision import PrecisionPolicy, as_policy
 from . import checkpoint
@@ -77,12 +77,10 @@ class TrainingSession:
         self._batches = feeding.BatchCheck(graph)
         predicting = prediction_graph(form, self.loss, self._policy)
         self._prediction_inputs = [name for name in predicting.inputs if not is_noise(name)]
-        rule = self._trained.choose(trainable, 0)
+        self._trained.choose(trainable, 0)
         self._weights.set(self._trained.starts(self._weights))
-        self._trainer = Trainer(
-            self._device, self._weights, Recipe(self.loss, rule, self._policy, scaled=False), self.config.seed,
-            as_schedule(self.config.lr), loss_scale(self.config.loss_scale, half=False),
-        )
+        scale = loss_scale(self.config.loss_scale, half=False)
+        self._trainer = Trainer(self._device, self._weights, self.config.seed, as_schedule(self.config.lr), scale)
         self._configure()
         self.last_report: StepReport | None = None
 
@@ -229,17 +227,19 @@ class TrainingSession:
 
         Raises FeedError or DTypeError for a batch that does not fit, SessionError while micro-batches are pending.
         """
-        if self._trainer.window.count:
+        trainer = self._trainer
+        if trainer.window.count:
             self._require_nothing_pending("step()")
-        outputs, applied = self._trainer.step(*self._batches.check(batch))
-        loss = outputs.pop(self.loss)
-        self.last_report = report = StepReport(loss, self._trainer.path, not applied, outputs)
+        report = trainer.prepared(batch) if trainer.prepared is not None else None
+        if report is None:
+            outputs, applied = trainer.step(*self._batches.check(batch))
+            report = StepReport(outputs.pop(self.loss), trainer.path, not applied, outputs)
+        self.last_report = report
         return report
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""
-        if not (isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0):
-            raise ConfigError("accumulate weight", f"expected a finite number above 0, got {weight!r}")
+        require("accumulate weight", weight in POSITIVE, POSITIVE.text, weight)
         return self._trainer.accumulate(*self._batches.check(batch), float(weight))[self.loss]
 
     @property
@@ -292,12 +292,12 @@ class TrainingSession:
     def fit(
         self, batches: Iterable[Batch], epochs: int = 1, schedule: float | Schedule | None = None,
         validation: Iterable[Batch] | Batch | None = None, callbacks: Sequence[Callback] = (), accumulate: int = 1,
-        progress: bool = True,
+        progress: bool = True, weight: Callable[[Batch], float] | None = None,
     ) -> History:
         """Steps through the batches `epochs` times; see `rlx_swift.session.fit`."""
         if schedule is not None:
             self.lr = schedule
-        return fit(self, batches, epochs, validation, callbacks, accumulate, progress)
+        return fit(self, batches, epochs, validation, callbacks, accumulate, progress, weight)
 
     # Values
 

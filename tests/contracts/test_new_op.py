@@ -12,6 +12,7 @@ from rlx_swift.ir import op as records
 from rlx_swift.ir.graph import Graph
 from rlx_swift.ir.op import Case, Decompose, NoAttrs, Op, OpKind, registry
 from rlx_swift.testing import sample, strategies
+from tests.contracts import test_op_batches as batches
 from tests.contracts import test_op_derivatives as derivatives
 from tests.contracts import test_op_meaning as meaning
 from tests.contracts import test_op_records as record
@@ -35,7 +36,7 @@ def cube(monkeypatch):
 
 
 LAWS = [
-    law for module in (meaning, derivatives, record) for name, law in vars(module).items()
+    law for module in (meaning, derivatives, record, batches) for name, law in vars(module).items()
     if name.startswith("test_") and "case" in law.__code__.co_varnames[: law.__code__.co_argcount]
 ]
 
@@ -72,6 +73,16 @@ def test_a_wrong_rule_is_caught(cube, monkeypatch):
     s = sample(wrong, wrong.cases[0])
     with pytest.raises(AssertionError, match="central differences"):
         rlx.check_grads(s.graph, s.feeds, s.wrt)
+
+
+def test_a_wrong_batch_is_caught(cube, monkeypatch):
+    monkeypatch.setattr(records, "_REGISTRY", {})
+    wrong = Op(**FIELDS, batch=lambda ins, many, attrs, size: ops.square(ins[0]))
+    with pytest.raises(AssertionError, match="elements differ"):
+        batches.test_a_batch_equals_a_loop(wrong, wrong.cases[0])
+    short = Op(**{**FIELDS, "name": "short"}, batch=lambda ins, many, attrs, size: ins[0][0])
+    with pytest.raises(rlx.errors.ShapeError, match="batch of 'short'"):
+        batches.test_a_batch_equals_a_loop(short, short.cases[0])
 
 
 @pytest.mark.parametrize("field", list(FIELDS))

@@ -17,7 +17,7 @@ NAMES = """
     Adafactor Group KronPSGD LAMB Lion MARS Muon NAdamW ParamGroups PrecisionPolicy QHAdamW RAdam SOAP SophiaH Stiefel
     hessian_diag precision_report previous_gradient
     check_grads custom_vjp devices evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp
-    lift load_model lora lora_params merge_lora nn ops optim param_spec remat simplify spec trace validate vjp
+    lift load_model lora lora_params merge_lora nn ops optim param_spec remat simplify spec trace validate vjp vmap
 """
 
 HEAVY = {  # what takes long to import; of these the package itself needs only those in NEEDED

@@ -81,3 +81,25 @@ def test_a_good_one_passes():
 def test_what_breaks_is_named(kind, error, text):
     with pytest.raises(error, match=text), np.errstate(all="ignore"):
         assert_optimizer_contract(kind())
+
+
+class Anchored(Base):
+    """Pulls each param back to where it started: the state of a param starts from its value."""
+
+    def init(self, xp, param):
+        return {"anchor": param}
+
+    def update(self, xp, grad, state, param, **scalars):
+        return param - scalars["lr"] * (grad + param - state["anchor"]), state
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_state_may_start_from_the_param(fused):
+    g = rlx.Graph()
+    g.set_outputs({"loss": g.param("w", (2,), init=[3.0, -1.0]).sum()})
+    ts = rlx.TrainingSession(g, config=rlx.TrainConfig(lr=0.5, optimizer=Anchored()), device="numpy")
+    ts = ts.with_fused_optimizer() if fused else ts
+    assert ts.state("w")["anchor"].tolist() == [3.0, -1.0]
+    ts.step({})
+    ts.step({})
+    assert ts.param("w").tolist() == [2.25, -1.75]

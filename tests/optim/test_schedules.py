@@ -108,3 +108,25 @@ def test_a_function_must_be_given_again():
 
 def warm(n):
     return 0.1
+
+
+@pytest.mark.parametrize("fused", UPDATES)
+def test_numbers_may_be_those_of_numpy(fused, tmp_path):
+    """They are Python's from there on: in the rule, and in a checkpoint."""
+    f, i = np.float32, np.int64
+    configs = [
+        {"lr": f(0.25), "ema": f(0.5), "seed": i(3), "loss_scale": f(8), "clip": rlx.optim.clip_by_norm(f(2))},
+        {"lr": schedules.Cosine(f(0.25), i(10), i(2)), "optimizer": rlx.Adam(beta1=f(0.5), amsgrad=np.bool_(True))},
+        {"optimizer": rlx.ParamGroups([rlx.Group("*", rlx.Muon(ns_steps=i(3), momentum=f(0.5)), lr_scale=f(2))])},
+    ]
+    for config in configs:
+        ts = linreg_session("numpy", fused, **config)
+        ts.accumulate(LINREG_BATCH, weight=f(2))
+        ts.step_accumulated()
+        ts.save(tmp_path / "run.ckpt")
+        other = rlx.TrainingSession.load(tmp_path / "run.ckpt", device="numpy")
+        assert (other.lr, other.config.optimizer, other.config.clip) == (ts.lr, ts.config.optimizer, ts.config.clip)
+    assert [type(n) for n in (rlx.Adam(beta1=f(0.5)).beta1, rlx.SOAP(every=i(2)).every)] == [float, int]
+    for make in (lambda: rlx.SOAP(every=True), lambda: rlx.Muon(ns_steps=0), lambda: rlx.SophiaH(every=2.0)):
+        with pytest.raises(rlx.errors.ConfigError, match="expected an integer of at least 1"):
+            make()

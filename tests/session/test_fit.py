@@ -177,3 +177,24 @@ def test_validation_changes_nothing():
     ts.fit([mlp_data(4)], schedule=0.0, validation=[mlp_data(5), mlp_data(3)], progress=False)
     after = snapshot(ts)
     assert {k: v for k, v in after.items() if k != "steps"} == {k: v for k, v in before.items() if k != "steps"}
+
+
+def test_tokens_may_be_what_weighs():
+    """By `weight`: here the sum of a mask, of which the loss is the mean."""
+    g = rlx.trace(
+        lambda x, mask, w: {"loss": ((x @ w).reshape(mask.shape) * mask).sum() / mask.sum()},
+        x=rlx.spec(("B", 3)), mask=rlx.spec(("B",)), w=rlx.param_spec((3, 1), init=0.0),
+    )
+    rng = np.random.default_rng(0)
+    x, mask = rng.normal(size=(12, 3)), np.array([1.0] * 7 + [0.0] * 4 + [1.0])
+    parts, whole = (rlx.TrainingSession(g, device="numpy", config=rlx.TrainConfig(lr=1.0)) for _ in range(2))
+    data = [{"x": x[:8], "mask": mask[:8]}, {"x": x[8:], "mask": mask[8:]}]
+    parts.fit(data, accumulate=2, progress=False, weight=lambda batch: float(np.sum(batch["mask"])))
+    whole.step({"x": x, "mask": mask})
+    np.testing.assert_allclose(parts.param("w"), whole.param("w"), rtol=1e-5)
+    steps = parts.steps
+    for accumulate in (1, 2):
+        for weight in (0.0, -1.0, np.nan, None):
+            with pytest.raises(ConfigError, match="fit weight: expected a finite number above 0"):
+                parts.fit(data, accumulate=accumulate, progress=False, weight=lambda batch, weight=weight: weight)
+    assert parts.pending_accumulation == 0 and parts.steps == steps

@@ -307,3 +307,20 @@ def test_a_report_names_the_worst_and_the_first_not_finite():
     exact = rlx.precision_report(mlp("B"), {**mlp_data(5), **{n: np.ones(s.shape) for n, s in mlp("B").params.items()}},
                                  "always_f32")
     assert {each.error for each in exact.ops} == {0.0}
+
+
+@pytest.mark.parametrize("name", sorted(registry()))
+@pytest.mark.parametrize("policy", POLICIES[1:])
+def test_every_op_takes_a_policy(name, policy):
+    """Whatever op a graph has: casts fit, and outputs keep their types."""
+    from rlx_swift.precision import as_policy
+
+    op = registry()[name]
+    for case in op.cases:
+        g = rlx.Graph()
+        operands = tuple(g.input(f"x{i}", t.shape, t.dtype) for i, t in enumerate(case.types()))
+        results = g.apply(op, operands, case.attrs)
+        g.set_outputs({f"y{i}": t for i, t in enumerate(results)})
+        new = with_precision(g, as_policy(policy))
+        new.verify()
+        assert {n: t.type for n, t in new.outputs.items()} == {n: t.type for n, t in g.outputs.items()}
