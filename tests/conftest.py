@@ -51,6 +51,13 @@ def _judged_programs() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=["numpy", pytest.param("cpu", marks=pytest.mark.native)])
+def each_device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Lets `value` and `gradients` of tests/helpers.py run on each device in turn."""
+    monkeypatch.setattr("tests.helpers.device", request.param)
+    return request.param
+
+
 @pytest.fixture
 def root() -> Path:
     """The checkout."""

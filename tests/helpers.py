@@ -1,4 +1,4 @@
-"""Values and gradients of a function of tensors, in one call."""
+"""Values and gradients of a function of tensors, in one call, on the device that a test asks for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ import numpy as np
 import rlx_swift as rlx
 from rlx_swift.dtypes import of_numpy
 from rlx_swift.ir.graph import Graph
+from rlx_swift.testing.devices import run_on
+
+device = "numpy"  # the fixture `each_device` changes it
+
+
+def run(graph: Graph, feeds: dict[str, Any], dtype: Any = None) -> dict[str, np.ndarray]:
+    """The outputs on the device of the test; of another dtype in the interpreter."""
+    return rlx.evaluate(graph, feeds, dtype) if device == "numpy" or dtype else run_on(device, graph, feeds)
 
 
 def traced(function: Callable[..., Any], *arrays: Any) -> tuple[Graph, dict[str, np.ndarray]]:
@@ -27,7 +35,7 @@ def traced(function: Callable[..., Any], *arrays: Any) -> tuple[Graph, dict[str,
 def value(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
     """What function(...) evaluates to: an array, or a tuple of them."""
     graph, feeds = traced(function, *arrays)
-    results = tuple(rlx.evaluate(graph, feeds, dtype).values())
+    results = tuple(run(graph, feeds, dtype).values())
     return results[0] if len(results) == 1 else results
 
 
@@ -37,7 +45,7 @@ def gradients(function: Callable[..., Any], *arrays: Any, g: Any = 1.0, dtype: A
     wrt = [name for name, t in graph.inputs.items() if t.dtype.is_float]
     (output,) = graph.outputs.values()
     cotangent = np.broadcast_to(np.asarray(g, output.dtype.numpy), output.shape)
-    results = list(rlx.evaluate(rlx.vjp(graph, wrt), {**feeds, "d_y0": cotangent}, dtype).values())
+    results = list(run(rlx.vjp(graph, wrt), {**feeds, "d_y0": cotangent}, dtype).values())
     return results[0] if len(results) == 1 else results
 
 

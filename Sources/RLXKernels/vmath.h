@@ -40,11 +40,13 @@ static inline float rlxk_min(float x, float y) { return ((x < y) | (x != x)) ? x
 static inline float rlxk_abs(float x) { return __builtin_elementwise_abs(x); }
 static inline float rlxk_sqrt(float x) { return __builtin_elementwise_sqrt(x); } /* sqrtf sets errno: stays scalar */
 
-/* x + epsilon, even where the processor flushes the tiny sum of tiny numbers to zero. */
+/* x + epsilon, even where the processor flushes the tiny sum of tiny numbers to zero; x itself for an epsilon of 0,
+ * since -0 + 0 is 0. */
 static inline float rlxk_shift(float x, float epsilon) {
     const float y = x + epsilon;
     const float larger = x > epsilon ? x : epsilon;
-    return ((y == 0.0f) & (x >= 0.0f)) ? larger : y;
+    const float sum = ((y == 0.0f) & (x >= 0.0f)) ? larger : y;
+    return rlxk_bits(epsilon) == 0 ? x : sum;
 }
 
 static inline float rlxk_relu(float x) { return x < 0.0f ? 0.0f : x; }
@@ -141,7 +143,7 @@ static inline float rlxk_tanh(float x) {
     p = p * z - 0x1.555554p-2f;
     const float small = p * z * x + x;
     const float large = 1.0f - 2.0f / (rlxk_exp(a > 10.0f ? 20.0f : a + a) + 1.0f);
-    return a < 0.625f ? small : __builtin_copysignf(large, x);
+    return __builtin_copysignf(a < 0.625f ? small : large, x);
 }
 
 /* 1.2 ulp */

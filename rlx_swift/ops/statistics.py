@@ -46,7 +46,7 @@ def _var(x: Tensor, axis: Axis, keepdims: bool, correction: float) -> Tensor:
     if not correction < count:
         raise ConfigError("var", f"expected more than {correction} elements, got {count} of {x.type}")
     centred = x - mean(x, axis, keepdims=True)
-    return sum(square(centred), axis, keepdims) * (1.0 / (count - correction))
+    return sum(square(centred), axis, keepdims) / (count - correction)
 
 
 @in_f32

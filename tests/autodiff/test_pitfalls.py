@@ -12,6 +12,8 @@ from rlx_swift.testing import assert_close
 from rlx_swift.testing.compare import ArrayMismatch
 from tests.helpers import gradients, same, value
 
+pytestmark = pytest.mark.usefixtures("each_device")
+
 INF, NAN = np.inf, np.nan
 
 

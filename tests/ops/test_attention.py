@@ -10,6 +10,8 @@ from rlx_swift import ops
 from rlx_swift.errors import ConfigError, DTypeError, ShapeError
 from tests.helpers import gradients, same, traced, value
 
+pytestmark = pytest.mark.usefixtures("each_device")
+
 RNG = np.random.default_rng(0)
 Q, K, V = (RNG.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 4), (2, 5, 4), (2, 5, 6)))
 

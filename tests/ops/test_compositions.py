@@ -9,6 +9,8 @@ import rlx_swift as rlx
 from rlx_swift import ops
 from tests.helpers import gradients, same, traced, value
 
+pytestmark = pytest.mark.usefixtures("each_device")
+
 M, V, T, Q = (2, 3), (3,), (2, 3, 4), (2, 3, 4, 5)
 I = np.int32  # noqa: E741
 

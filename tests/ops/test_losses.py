@@ -9,6 +9,8 @@ from rlx_swift import ops
 from rlx_swift.errors import ConfigError, DTypeError, ShapeError
 from tests.helpers import gradients, same, value
 
+pytestmark = pytest.mark.usefixtures("each_device")
+
 INF = np.inf
 LABELS = np.int32([0, 1])
 

@@ -10,6 +10,8 @@ from rlx_swift import ops
 from rlx_swift.errors import ShapeError
 from tests.helpers import same, traced, value
 
+pytestmark = pytest.mark.usefixtures("each_device")
+
 RNG = np.random.default_rng(0)
 
 

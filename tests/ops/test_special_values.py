@@ -12,8 +12,10 @@ from rlx_swift.ir.graph import Graph
 from rlx_swift.ir.op import OpKind, registry
 from rlx_swift.ops.reduce import ReduceAttrs
 from rlx_swift.testing import assert_close, tolerance
-from tests.helpers import same, value
+from tests.helpers import run, same, value
 from tests.oracles import ORACLES
+
+pytestmark = pytest.mark.usefixtures("each_device")
 
 INF, NAN = np.inf, np.nan
 SPECIAL = np.float32([
@@ -27,7 +29,7 @@ def evaluated(op, arrays, attrs):
     types = {"f": f32, "i": i32, "b": bool_}
     operands = tuple(graph.input(f"x{i}", a.shape, types[a.dtype.kind]) for i, a in enumerate(arrays))
     graph.set_outputs({"y": graph.apply(op, operands, attrs)[0]})
-    return rlx.evaluate(graph, {f"x{i}": a for i, a in enumerate(arrays)})["y"]
+    return run(graph, {f"x{i}": a for i, a in enumerate(arrays)})["y"]
 
 
 def is_elementwise(op) -> bool:
@@ -41,15 +43,18 @@ ELEMENTWISE = [
 ]
 
 
+FREE_SIGNS = ("relu", "relu6", "round")  # of the zeros that they make; MIL says nothing of them
+
+
 @pytest.mark.parametrize(("op", "attrs"), ELEMENTWISE)
-def test_elementwise_ops_at_special_values(op, attrs):
+def test_elementwise_ops_at_special_values(op, attrs, each_device):
     pairs = np.meshgrid(*[SPECIAL] * op.arity, indexing="ij")
     actual = evaluated(op, pairs, attrs)
     with np.errstate(all="ignore"):
         exact = ORACLES[op.name](*[p.astype(np.float64) for p in pairs], attrs=attrs)
         expected = np.asarray(exact).astype(actual.dtype)
     assert_close(actual, expected, tolerance(OpKind.ELEMENTWISE, f32), op.name, allow_nonfinite=True)
-    if actual.dtype.kind == "f":
+    if actual.dtype.kind == "f" and not (each_device == "cpu" and op.name in FREE_SIGNS):
         zero = (actual == 0) & (expected == 0)
         assert_close(np.signbit(actual[zero]), np.signbit(expected[zero]), what=f"signs of zeros of {op.name}")
 
@@ -156,12 +161,13 @@ def test_max_pooling_ignores_padding_and_keeps_nan():
     assert np.isnan(value(lambda x: ops.max_pool2d(x, 2), low)).all()
 
 
-def test_indices_outside_their_range_are_clamped():
-    ids = np.int32([-5, 0, 7])
-    same(value(ops.gather, [1.0, 2, 3], ids), [1, 1, 3])
-    same(value(lambda g, i: ops.scatter_add(g, i, 3), [1.0, 2, 4], ids), [3, 0, 4])
-    same(value(lambda i: ops.one_hot(i, 3), ids), [[0, 0, 0], [1, 0, 0], [0, 0, 0]])
-    same(value(ops.softmax_cross_entropy_with_logits, np.log([[1.0, 2, 5]] * 3), ids), -np.log([1 / 8, 1 / 8, 5 / 8]))
+def test_computed_indices_outside_their_range_are_clamped():
+    ids = np.int32([-6, -1, 6])  # fed as they are they would be refused
+    same(value(lambda x, i: ops.gather(x, i + 1), [1.0, 2, 3], ids), [1, 1, 3])
+    same(value(lambda g, i: ops.scatter_add(g, i + 1, 3), [1.0, 2, 4], ids), [3, 0, 4])
+    same(value(lambda i: ops.one_hot(i + 1, 3), ids), [[0, 0, 0], [1, 0, 0], [0, 0, 0]])
+    losses = value(lambda x, i: ops.softmax_cross_entropy_with_logits(x, i + 1), np.log([[1.0, 2, 5]] * 3), ids)
+    same(losses, -np.log([1 / 8, 1 / 8, 5 / 8]))
 
 
 @pytest.mark.parametrize("of", [np.float32, np.float16])
