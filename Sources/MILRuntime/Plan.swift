@@ -47,6 +47,9 @@ public final class Plan: @unchecked Sendable {
 
     private let buffers: [String: Storage]
     private let residents: [Storage]
+    private let resultRanges: [Range<UInt>]
+    /// Where each fed input is read from, in the order of `inputs`.
+    private var sources: [UnsafeRawPointer]
     private let checks: [RangeCheck]
     private let indexChecks: IndexChecks?
     private let code: Code
@@ -64,12 +67,18 @@ public final class Plan: @unchecked Sendable {
         var buffers: [String: Storage] = [:]
         var addresses: [Int: UnsafeMutableRawPointer] = [:]
         var inputBuffers: [String: Int] = [:]
+        var feeds: [Int] = []
+        sources = []
         for (feature, view) in zip(program.inputs, program.inputViews) {
             let storage =
                 if let resident = options.residents[feature.name] { resident } else {
                     try Storage(type: feature.type, shape: feature.shape)
                 }
-            if options.residents[feature.name] == nil { buffers[feature.name] = storage }
+            if options.residents[feature.name] == nil {
+                buffers[feature.name] = storage
+                feeds.append(view.buffer)
+                sources.append(UnsafeRawPointer(storage.bytes.baseAddress!))
+            }
             addresses[view.buffer] = storage.bytes.baseAddress!
             inputBuffers[feature.name] = view.buffer
         }
@@ -77,6 +86,7 @@ public final class Plan: @unchecked Sendable {
         let donatedTo = Dictionary(uniqueKeysWithValues: options.donated.map { ($0.value, $0.key) })
         var results: [Int: UnsafeMutableRawPointer] = [:]
         var inPlace: [Int: Int] = [:]
+        var resultRanges: [Range<UInt>] = []
         for (name, view) in program.outputs {
             if let input = donatedTo[name] {
                 let target = inputBuffers[input]!
@@ -88,31 +98,66 @@ public final class Plan: @unchecked Sendable {
                 let storage = try Storage(type: view.type, shape: view.shape)
                 let value = try graph.ownedResult(view, taken: results)
                 results[value.buffer] = storage.bytes.baseAddress!
+                resultRanges.append(addressRange(UnsafeRawBufferPointer(storage.bytes)))
                 guard buffers.updateValue(storage, forKey: name) == nil else {
                     throw .invalid(.redefinedName(name), .boundary(name))
                 }
             }
         }
 
-        indexChecks = try IndexChecks(graph.graph, inputs: addresses)
+        indexChecks = try IndexChecks(graph.graph, inputs: addresses, feeds: feeds)
         code = try Emitter.emit(
-            graph.graph, results: results, inputs: addresses, inPlace: inPlace, workers: options.workers)
+            graph.graph, results: results, inputs: addresses, inPlace: inPlace, feeds: feeds,
+            workers: options.workers)
         statistics = Statistics(instructions: code.instructionCount, arenaBytes: code.arenaBytes)
         inputs = program.inputs.filter { options.residents[$0.name] == nil }
         outputs = program.outputs.filter { donatedTo[$0.name] == nil }.map { name, view in
             Feature(name: name, type: view.type, shape: view.shape)
         }
         residents = Array(options.residents.values)
+        let fed = Dictionary(uniqueKeysWithValues: inputs.enumerated().map { ($1.name, $0) })
         checks = options.ranges.sorted { $0.key < $1.key }.map { name, range in
-            RangeCheck(input: name, storage: buffers[name] ?? options.residents[name]!, range: range)
+            RangeCheck(
+                input: name, feed: fed[name], storage: buffers[name] ?? options.residents[name]!, range: range)
         }
+        self.resultRanges = resultRanges
         self.buffers = buffers
     }
 
     /// The buffer of a fed input or of a result: at one address for the plan's life. Nil for other names.
     public func buffer(named name: String) -> Storage? { buffers[name] }
 
-    /// Runs once on what the buffers of the inputs hold.
+    /// Makes runs read input number `input` of `inputs` from `memory`, in C order, until told otherwise; nil goes back
+    /// to the input's own buffer. What cannot be read in place is copied to that buffer at once.
+    /// - Throws: `RuntimeError.badOption` when it has not as many bytes as the input.
+    public func read(_ input: Int, from memory: UnsafeRawBufferPointer?) throws(RuntimeError) {
+        let feature = inputs[input]
+        guard let own = buffers[feature.name]?.bytes, let home = own.baseAddress else { return }
+        var source = UnsafeRawPointer(home)
+        if let memory, memory.count != own.count {
+            throw .badOption(
+                .mismatch(name: feature.name, got: "\(memory.count) bytes", expected: "\(own.count) bytes"))
+        }
+        if let memory, let start = memory.baseAddress, start != source {
+            if canReadInPlace(memory, feature.type) {
+                source = start
+            } else {
+                own.copyMemory(from: memory)
+            }
+        }
+        if sources[input] == source { return }
+        sources[input] = source
+        code.read(feed: input, from: source)
+        indexChecks?.code.read(feed: input, from: source)
+    }
+
+    /// A run must not write what it still reads.
+    private func canReadInPlace(_ memory: UnsafeRawBufferPointer, _ type: ElementType) -> Bool {
+        let range = addressRange(memory)
+        return range.lowerBound % UInt(type.size) == 0 && !resultRanges.contains { $0.overlaps(range) }
+    }
+
+    /// Runs once on what the buffers of the inputs hold, or the memory that they are read from instead.
     /// - Throws: `RuntimeError.outOfRange`, `.indexOutOfRange`; then nothing was changed.
     public func run() throws(RuntimeError) {
         try checkInputs()
@@ -120,7 +165,10 @@ public final class Plan: @unchecked Sendable {
     }
 
     private func checkInputs() throws(RuntimeError) {
-        for check in checks { try check() }
+        for check in checks {
+            let start = check.feed.map { sources[$0] } ?? UnsafeRawPointer(check.storage.bytes.baseAddress!)
+            try check(UnsafeRawBufferPointer(start: start, count: check.storage.bytes.count))
+        }
         try indexChecks?()
     }
 
@@ -171,11 +219,13 @@ public final class Plan: @unchecked Sendable {
 /// A promise about an integer input, kept before a run.
 private struct RangeCheck {
     let input: String
+    /// Its number among the fed inputs, if it is one.
+    let feed: Int?
     let storage: Storage
     let range: Range<Int32>
 
-    func callAsFunction() throws(RuntimeError) {
-        let values = storage.bytes.assumingMemoryBound(to: Int32.self)
+    func callAsFunction(_ memory: UnsafeRawBufferPointer) throws(RuntimeError) {
+        let values = memory.assumingMemoryBound(to: Int32.self)
         for index in values.indices where !range.contains(values[index]) {
             throw .outOfRange(input: input, index: index, value: values[index], range: range)
         }
@@ -188,7 +238,7 @@ private struct IndexChecks {
     let checks: [Graph.IndexCheck]
     let failures: Storage
 
-    init?(_ graph: Graph, inputs: [Int: UnsafeMutableRawPointer]) throws(RuntimeError) {
+    init?(_ graph: Graph, inputs: [Int: UnsafeMutableRawPointer], feeds: [Int]) throws(RuntimeError) {
         // Those of constant indices were made when the constants were.
         checks = graph.checks.filter { graph.buffers[$0.failure].isComputed }
         for check in graph.checks {
@@ -201,7 +251,7 @@ private struct IndexChecks {
         for (index, check) in checks.enumerated() {
             results[check.failure] = failures.bytes.baseAddress! + 4 * index
         }
-        code = try Emitter.emit(graph, results: results, inputs: inputs, workers: 1)
+        code = try Emitter.emit(graph, results: results, inputs: inputs, feeds: feeds, workers: 1)
     }
 
     private static func judge(_ check: Graph.IndexCheck, _ failure: Int32) throws(RuntimeError) {
@@ -213,6 +263,11 @@ private struct IndexChecks {
         let values = failures.bytes.assumingMemoryBound(to: Int32.self)
         for (check, failure) in zip(checks, values) { try Self.judge(check, failure) }
     }
+}
+
+private func addressRange(_ memory: UnsafeRawBufferPointer) -> Range<UInt> {
+    let start = UInt(bitPattern: memory.baseAddress)
+    return start..<start + UInt(memory.count)
 }
 
 extension GraphBuilder {

@@ -23,9 +23,11 @@ final class CPUExecutor: Executor {
 
     func buffer(named name: String) -> Storage? { plan.buffer(named: name) }
 
-    func run() throws(RLXError) {
+    func run(lending feeds: [LentFeed]) throws(RLXError) {
         for resident in residents { resident.bringHome() }
         do {
+            defer { for feed in feeds { try? plan.read(feed.index, from: nil) } }
+            for feed in feeds { try plan.read(feed.index, from: feed.bytes) }
             try plan.run()
         } catch {
             throw RLXError(error)

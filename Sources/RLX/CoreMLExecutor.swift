@@ -28,7 +28,8 @@ final class CoreMLExecutor: Executor {
         .init(runs: runs, instructions: 0, arenaBytes: 0, backingCopies: backingCopies)
     }
 
-    func run() throws(RLXError) {
+    func run(lending feeds: [LentFeed]) throws(RLXError) {
+        for feed in feeds { storages[binding.feeds[feed.index].name]?.bytes.copyMemory(from: feed.bytes) }
         try checkRanges()
         do {
             try CoreMLModel.queue.sync { try withAutoreleasePool { try predict() } }

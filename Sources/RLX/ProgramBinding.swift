@@ -54,10 +54,12 @@ struct ProgramBinding {
 }
 
 extension [Feature] {
-    package func feature(_ name: String) throws(RLXError) -> Feature {
-        guard let feature = first(where: { $0.name == name }) else {
+    package func feature(_ name: String) throws(RLXError) -> Feature { self[try index(of: name)] }
+
+    package func index(of name: String) throws(RLXError) -> Int {
+        guard let index = firstIndex(where: { $0.name == name }) else {
             throw .noSuchFeature(name, among: map(\.name))
         }
-        return feature
+        return index
     }
 }

@@ -2,6 +2,18 @@
 
 import MILRuntime
 
+/// Memory of the caller's for one feed, in C order, borrowed for one run.
+package struct LentFeed {
+    /// In `ProgramSession.feeds`.
+    let index: Int
+    let bytes: UnsafeRawBufferPointer
+
+    package init(index: Int, bytes: UnsafeRawBufferPointer) {
+        self.index = index
+        self.bytes = bytes
+    }
+}
+
 /// Runs one program over and over: weights and state stay in the store, feeds and results in fixed buffers.
 ///
 /// Any thread may call; runs over one store take turns.
@@ -65,8 +77,22 @@ public final class ProgramSession: @unchecked Sendable {
     }
 
     /// Runs once on what the feeds hold. On an error the store is unchanged.
-    public func run() throws(RLXError) {
-        try store.withLock { () throws(RLXError) in try executor.run() }
+    public func run() throws(RLXError) { try run(lending: []) }
+
+    /// Runs once; the lent feeds are read from the caller's memory, and what their buffers hold after it is not said.
+    ///
+    /// Throws `badShape` for memory of another size than the feed's.
+    package func run(lending lent: [LentFeed]) throws(RLXError) {
+        for feed in lent {
+            let feature = feeds[feed.index]
+            guard let count = elementCount(feature.shape), feed.bytes.count == count * feature.dtype.size else {
+                throw RLXError(
+                    .badShape,
+                    "'\(feature.name)' takes \(feature.dtype) of shape \(feature.shape.text), got \(feed.bytes.count) bytes",
+                    subject: feature.name)
+            }
+        }
+        try store.withLock { () throws(RLXError) in try executor.run(lending: lent) }
     }
 
     /// Copies a value into the buffer of a feed.

@@ -1,17 +1,27 @@
 // rlx_session: a program planned for one store.
 
 import CRLX
+import Foundation
 import RLX
 
 final class SessionHandle: Handle {
     let session: ProgramSession
     let shapes: [String: CShape]
+    /// Of the session's feeds, in their order.
+    private let feedNames: [CString]
 
     init(_ session: ProgramSession) {
         self.session = session
         shapes = Dictionary(
             (session.feeds + session.results).map { ($0.name, CShape($0.shape)) },
             uniquingKeysWith: { first, _ in first })
+        feedNames = session.feeds.map { CString($0.name) }
+    }
+
+    /// The number of the feed of that name, which is `guess` for callers that keep the order.
+    func feed(_ name: UnsafePointer<CChar>, guess: Int) throws(RLXError) -> Int {
+        if feedNames.indices.contains(guess), strcmp(feedNames[guess].pointer, name) == 0 { return guess }
+        return try session.feeds.index(of: string(name, "feeds.name"))
     }
 }
 
@@ -80,6 +90,24 @@ public func rlx_session_run(
     attempt(error) { () throws(RLXError) in
         let session: SessionHandle = try handle(session, "session")
         try session.session.run()
+    }
+}
+
+@c @implementation
+public func rlx_session_run_feeds(
+    _ session: OpaquePointer!, _ feeds: UnsafePointer<rlx_feed>!, _ count: Int,
+    _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> rlx_status {
+    attempt(error) { () throws(RLXError) in
+        let session: SessionHandle = try handle(session, "session")
+        var lent: [LentFeed] = []
+        for (position, feed) in try buffer(feeds, count: count, "feeds").enumerated() {
+            let index = try session.feed(nonNull(feed.name, "feeds.name"), guess: position)
+            guard let data = feed.data else { continue }
+            guard feed.bytes >= 0 else { throw RLXError(.badShape, "feeds.bytes is too large", subject: "feeds") }
+            lent.append(LentFeed(index: index, bytes: UnsafeRawBufferPointer(start: data, count: feed.bytes)))
+        }
+        try session.session.run(lending: lent)
     }
 }
 

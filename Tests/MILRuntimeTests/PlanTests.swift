@@ -142,6 +142,54 @@ struct PlanTests {
         #expect(Tensor(n).values == [5, 14, 8])
     }
 
+    @Test func readsFeedsFromTheCallersMemory() throws {
+        var p = ProgramBuilder()
+        p.input("x", .floats([3], []))
+        p.input("ids", .ints([2], []))
+        p.add("gather", ["x": "x", "indices": "ids", "validate_indices": .bool(true), "axis": .int(0)], "picked", [2])
+        p.add("mul", ["x": "x", "y": .float(2)], "y", [3])
+        let options = PlanOptions(ranges: ["ids": -1..<3], workers: 1)
+        let plan = try Plan(p.function(["picked", "y"]), blobs: NoBlobs(), options: options)
+        Tensor.floats([3], [1, 2, 3]).write(to: plan.buffer(named: "x")!)
+        Tensor.ints([2], [2, 0]).write(to: plan.buffer(named: "ids")!)
+        func values(_ name: String) -> [Double] { Tensor(plan.buffer(named: name)!).values }
+
+        try [Float(7), 7, 5, 6, 7, 8].withUnsafeBytes { memory in
+            for start in [8, 9] {  // in place, and where floats cannot be read
+                try plan.read(0, from: UnsafeRawBufferPointer(rebasing: memory[start..<start + 12]))
+                try plan.run()
+                if start == 8 {
+                    #expect(values("y") == [10, 12, 14])
+                    #expect(values("picked") == [7, 5])
+                    #expect(values("x") == [1, 2, 3])
+                }
+            }
+            #expect(throws: RuntimeError.self) { try plan.read(0, from: memory) }
+        }
+        Tensor.floats([3], [1, 2, 3]).write(to: plan.buffer(named: "x")!)
+        try plan.read(0, from: nil)
+        try [Int32(1), 1].withUnsafeBytes { memory in
+            try plan.read(1, from: memory)
+            try plan.run()
+            #expect(values("picked") == [2, 2])
+            #expect(values("y") == [2, 4, 6])
+        }
+        try [Int32(3), 1].withUnsafeBytes { memory in
+            try plan.read(1, from: memory)
+            #expect(throws: RuntimeError.outOfRange(input: "ids", index: 0, value: 3, range: -1..<3)) { try plan.run() }
+        }
+        try [Int32(-1), -5].withUnsafeBytes { memory in
+            try plan.read(1, from: memory)
+            #expect(throws: RuntimeError.self) { try plan.run() }
+        }
+        try plan.read(1, from: nil)
+        // What a run writes is copied first.
+        try plan.read(0, from: UnsafeRawBufferPointer(plan.buffer(named: "y")!.bytes))
+        try plan.run()
+        #expect(values("y") == [4, 8, 12])
+        #expect(values("picked") == [6, 2])
+    }
+
     @Test func validatedIndicesFailBeforeAnythingChanges() throws {
         for validates in [true, false] {
             var p = ProgramBuilder()

@@ -1,4 +1,5 @@
 import CRLX
+import Foundation
 import Testing
 
 /// A session that gives itself back.
@@ -56,6 +57,8 @@ final class Session {
 
     func run() throws { try call { rlx_session_run(handle, $0) } }
 
+    func run(lending feeds: [rlx_feed]) throws { try call { rlx_session_run_feeds(handle, feeds, feeds.count, $0) } }
+
     func statistics() throws -> rlx_session_statistics {
         var statistics = rlx_session_statistics()
         statistics.size = MemoryLayout<rlx_session_statistics>.size
@@ -89,6 +92,47 @@ extension BridgeTests {
             #expect(statistics.runs == 60)
             #expect(statistics.instructions > 0)
             #expect(statistics.backing_copies == 0)
+        }
+
+        @Test func feedsAreLent() throws {
+            let store = try Store()
+            try store.put("W", [0, 0, 0] as [Float], shape: [3, 1])
+            let session = try Session(Program(memory: "linreg"), store, pairs: pairs)
+            try session.feed("lr", [0.1])
+            let loss = try session.buffer("loss")
+            let names = ["target", "x", "lr", "nothing"].map { (name: String) in UnsafePointer(strdup(name)) }
+            defer { for name in names { free(UnsafeMutablePointer(mutating: name)) } }
+            try LinearRegression.x.withUnsafeBytes { x in
+                try LinearRegression.target.withUnsafeBytes { target in
+                    let feeds = [
+                        rlx_feed(name: names[0], data: target.baseAddress, bytes: target.count),
+                        rlx_feed(name: names[1], data: x.baseAddress, bytes: x.count),
+                        rlx_feed(name: names[2], data: nil, bytes: 0),
+                    ]
+                    try session.run(lending: feeds)
+                    #expect(abs(loss[0] - LinearRegression.firstLoss) < 1e-4)
+                    try session.run(lending: feeds)
+                    #expect(abs(loss[0] - LinearRegression.secondLoss) < 1e-5)
+                    func code(_ feed: rlx_feed) -> rlx_status? {
+                        do { try session.run(lending: [feed]) } catch { return (error as? Failure)?.code }
+                        return nil
+                    }
+                    for bytes in [0, x.count - 1, x.count + 4, .max, -1] {
+                        let feed = rlx_feed(name: names[1], data: x.baseAddress, bytes: bytes)
+                        #expect(code(feed) == RLX_STATUS_BAD_SHAPE)
+                    }
+                    let unnamed = rlx_feed(name: nil, data: x.baseAddress, bytes: x.count)
+                    #expect(code(unnamed) == RLX_STATUS_INVALID_ARGUMENT)
+                    let unknown = rlx_feed(name: names[3], data: x.baseAddress, bytes: x.count)
+                    #expect(code(unknown) == RLX_STATUS_NOT_FOUND)
+                    #expect(status { rlx_session_run_feeds(session.handle, nil, 1, $0) } == RLX_STATUS_INVALID_ARGUMENT)
+                    #expect(
+                        status { rlx_session_run_feeds(session.handle, feeds, -1, $0) } == RLX_STATUS_INVALID_ARGUMENT)
+                }
+            }
+            // The next run reads the session's own buffers again.
+            try session.run()
+            #expect(loss[0] == 0 || loss[0].isFinite)
         }
 
         @Test func sessionsShareTheStore() throws {

@@ -7,8 +7,10 @@ SessionError. What is not closed goes with the garbage collector.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..errors import ConfigError, SessionError
 from .call import call, check
@@ -178,6 +180,17 @@ class NativeSession(_Handle):
         if status:
             check(self._native, status, slot)
 
+    def lending(self, names: Sequence[str]) -> Callable[[Iterable[Array]], None]:
+        """`run`, but on the memory of arrays, one for each of these feeds in order, with the feeds' shapes and dtypes.
+
+        Large arrays need not be copied to the feeds' buffers so. Those not in C order are copied first.
+
+        Raises:
+            NameNotFoundError: when called, for a name that is no feed.
+            ShapeError: when called, for an array of another size.
+        """
+        return _LentRun(self, names)
+
     def buffer(self, name: str) -> Array:
         """The session's own memory of a feed (write it before a run) or of a result (read it after), in C order.
 
@@ -196,6 +209,25 @@ class NativeSession(_Handle):
         out = struct(self._native, "rlx_session_statistics")
         call(self._native, self._native.lib.rlx_session_get_statistics, self._pointer, out)
         return counts(self._native, out)
+
+
+class _LentRun:
+    """Runs a session on the memory of arrays."""
+
+    def __init__(self, session: NativeSession, names: Sequence[str]) -> None:
+        self._session, self._native = session, session._native
+        new = self._native.ffi.new
+        self._names = [new("char[]", text(name)) for name in names]  # rlx_feed only points to them
+        self._feeds = new("rlx_feed[]", [(name,) for name in self._names])
+        self._entries = [self._feeds[index] for index in range(len(self._names))]
+
+    def __call__(self, arrays: Iterable[Array]) -> None:
+        session, view = self._session._pointer, self._native.ffi.from_buffer
+        views = [view(a if a.flags.c_contiguous else np.ascontiguousarray(a)) for a in arrays]
+        for entry, memory in zip(self._entries, views, strict=True):
+            entry.data, entry.bytes = memory, len(memory)
+        slot = self._native.errors.pointer
+        check(self._native, self._native.lib.rlx_session_run_feeds(session, self._feeds, len(views), slot), slot)
 
 
 def _function(library: Native, name: str | None) -> Any:

@@ -18,6 +18,7 @@ from .device import NO_SCALARS, DeviceStatus, Direct, Store
 from .feeds import check_ranges, index_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
+LEAST_LENT = 1 << 14  # bytes from which on a feed is read where it is; copying fewer is faster
 UNITS = {"cpu": "cpu", "gpu": "cpu_and_gpu", "ane": "cpu_and_ne", "all": "all"}  # RLX_COREML_UNITS
 PREDICTING_UNITS = "cpu_and_ne"
 
@@ -47,7 +48,7 @@ class NativeStore:
 
 
 class NativeExecutable:
-    """One lowered program, planned for one store; its feed and result buffers are the session's own memory."""
+    """One lowered program, planned for one store; small feeds and results are the session's own memory."""
 
     def __init__(self, graph: Graph, store: NativeStore, device: str) -> None:
         from .._native.handles import NativeSession, Program
@@ -66,7 +67,10 @@ class NativeExecutable:
         self.inputs = {name: t.shape for name, t in graph.inputs.items()}
         feeds = {name: self._session.buffer(feature) for name, feature in lowered.inputs.items()}
         self._scalars = {name: buffer for name, buffer in feeds.items() if not graph.inputs[name].shape}
-        self._feeds = {name: buffer for name, buffer in feeds.items() if graph.inputs[name].shape}
+        lent = [n for n, b in feeds.items() if b.nbytes >= LEAST_LENT and b.dtype == graph.inputs[n].dtype.numpy]
+        self._feeds = {n: b for n, b in feeds.items() if graph.inputs[n].shape and n not in lent}
+        self._lent = lent
+        self._run_lent = self._session.lending([lowered.inputs[name] for name in lent])
         self._results = {
             name: (self._session.buffer(lowered.outputs[name]), tensor.type) for name, tensor in graph.outputs.items()
         }
@@ -90,7 +94,10 @@ class NativeExecutable:
         for name, buffer in self._scalars.items():
             buffer[0] = scalars[name] if name in scalars else feeds[name]
         try:
-            self._session.run()
+            if self._lent:
+                self._run_lent([feeds[name] for name in self._lent])
+            else:
+                self._session.run()
         except FeedError:
             check_ranges(self._ranges, feeds)  # says the same with the input's own name and indices
             raise

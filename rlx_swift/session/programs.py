@@ -96,6 +96,16 @@ def apply_graph(recipe: Recipe) -> Graph:
     return _finished(graph)
 
 
+def given_graph(recipe: Recipe) -> Graph:
+    """An update from gradients that are fed; outputs whether it was applied."""
+    graph = Graph("given")
+    for name, shape in recipe.rule.shapes.items():
+        graph.param(name, shape)
+    gradients = {name: graph.input(gradient_name(name), shape) for name, shape in recipe.rule.shapes.items()}
+    _append_update(graph, gradients, {name: gradients[name] for name in recipe.rule.previous}, recipe)
+    return graph
+
+
 def evaluation_graph(forward: Graph, loss: str, policy: PrecisionPolicy) -> Graph:
     """The inference form with the loss alone."""
     graph: Graph = inference(forward)

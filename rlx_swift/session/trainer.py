@@ -165,7 +165,7 @@ class Trainer:
     def _opened(self, forward: Graph, feeds: Arrays) -> Window:
         fresh, store = self._estimate(forward, feeds), self._weights.store
         buffers = {name: store.get(name) for name in forward.assigns} if self.recipe.scaled else {}
-        self._fill({n: np.zeros(shape, np.float32) for n, shape in self.recipe.rule.shapes.items()})
+        self._clear_accumulators()
         return Window(start=self.counters.micro_batches, buffers=buffers, fresh=fresh)
 
     def apply_window(self) -> tuple[float, bool]:
@@ -184,8 +184,7 @@ class Trainer:
     def apply_gradients(self, gradients: Mapping[str, np.ndarray]) -> bool:
         """One update from gradients made elsewhere."""
         numbers = self.recipe.rule.scalars(self.counters.steps, self.lr())
-        self._fill(gradients)
-        applied = self._update.apply(1.0, numbers)
+        applied = self._update.apply_given(dict(gradients), numbers)
         self._count(applied)
         return applied
 
@@ -218,12 +217,11 @@ class Trainer:
             executable.run({**feeds, **random})
         return due
 
-    def _fill(self, gradients: Mapping[str, np.ndarray]) -> None:
-        """Sets the accumulators, and those of the gradients at the weights of before to the same."""
-        for name, gradient in gradients.items():
-            self._weights.store.put(accumulator_name(name), gradient)
-            if name in self.recipe.rule.previous:
-                self._weights.store.put(accumulator_name(name, True), gradient)
+    def _clear_accumulators(self) -> None:
+        rule = self.recipe.rule
+        for name, shape in rule.shapes.items():
+            for previous in (False, True)[: 1 + (name in rule.previous)]:
+                self._weights.store.put(accumulator_name(name, previous), np.zeros(shape, np.float32))
 
     def _count(self, applied: bool, micro_batches: int = 0) -> None:
         if applied:

@@ -15,9 +15,9 @@ from ..errors import ConfigError
 from ..ir.graph import Graph
 from ..optim.arrays import NUMPY
 from .compiled import Programs
-from .device import Device, Store
+from .device import NO_SCALARS, Device, Store
 from .names import FINITE, TOTAL, WEIGHT, accumulator_name, gradient_name, next_name, scalar_name
-from .programs import Recipe, accumulate_graph, apply_graph, step_graph
+from .programs import Recipe, accumulate_graph, apply_graph, given_graph, step_graph
 from .report import UpdatePath
 from .rule import Numbers
 
@@ -47,6 +47,10 @@ class Update(Protocol):
 
     def apply(self, total: float, numbers: Numbers) -> bool:
         """One update from the accumulators over `total`; whether it was applied."""
+        ...
+
+    def apply_given(self, gradients: Arrays, numbers: Numbers) -> bool:
+        """One update from gradients made elsewhere, which count as those at the weights of before too."""
         ...
 
     def training_programs(self) -> Programs:
@@ -89,6 +93,13 @@ class HostUpdate:
             self._commit(self._updated(gradients, previous, numbers))
         return applied
 
+    def apply_given(self, gradients: Arrays, numbers: Numbers) -> bool:
+        previous = {name: gradients[name] for name in self._rule.previous}
+        applied = self._finite(gradients, previous)
+        if applied:
+            self._commit(self._updated(gradients, previous, numbers))
+        return applied
+
     def training_programs(self) -> Programs:
         return self._gradients
 
@@ -126,10 +137,11 @@ class FusedUpdate:
     path = UpdatePath.FUSED
 
     def __init__(self, device: Device, store: Store, recipe: Recipe) -> None:
-        self._apply_graph = apply_graph(recipe)
+        self._apply_graph, self._given_graph = apply_graph(recipe), given_graph(recipe)
         self._steps = Programs(device, store, lambda forward: step_graph(forward, recipe))
         self._accumulations = Programs(device, store, lambda forward: accumulate_graph(forward, recipe))
         self._applies = Programs(device, store, lambda graph: graph)
+        self._givens = Programs(device, store, lambda graph: graph)
         self._names = [
             (group, name, scalar_name(group, name))
             for group, names in enumerate(recipe.rule.scalar_names()) for name in names
@@ -146,7 +158,12 @@ class FusedUpdate:
         results = self._applies.get(self._apply_graph).run_scalars({}, self._named(numbers, {TOTAL: total}))
         return bool(results.pop(FINITE, True))
 
-    def _named(self, numbers: Numbers, others: Scalars) -> Scalars:
+    def apply_given(self, gradients: Arrays, numbers: Numbers) -> bool:
+        feeds = {gradient_name(name): gradient for name, gradient in gradients.items()}
+        results = self._givens.get(self._given_graph).run_scalars(feeds, self._named(numbers, NO_SCALARS))
+        return bool(results.pop(FINITE, True))
+
+    def _named(self, numbers: Numbers, others: Mapping[str, float]) -> Scalars:
         named = {full: numbers[group][name] for group, name, full in self._names}
         named.update(others)
         return named
@@ -155,7 +172,7 @@ class FusedUpdate:
         return self._steps
 
     def other_programs(self) -> dict[str, Programs]:
-        return {"accumulate": self._accumulations, "apply": self._applies}
+        return {"accumulate": self._accumulations, "apply": self._applies, "given": self._givens}
 
 
 def _settled(name: str, value: Any, old: np.ndarray) -> np.ndarray:

@@ -82,6 +82,11 @@ rlx_status rlx_session_run(rlx_session *session, rlx_error **error) {
     return fail(RLX_STATUS_BAD_FEED, error);
 }
 #endif
+rlx_status rlx_session_run_feeds(
+    rlx_session *session, const rlx_feed *feeds, size_t feed_count, rlx_error **error) {
+    (void)session, (void)feeds, (void)feed_count;
+    return fail(RLX_STATUS_BAD_FEED, error);
+}
 rlx_status rlx_session_get_statistics(rlx_session *session, rlx_session_statistics *out, rlx_error **error) {
     (void)session, (void)out;
     return fail(RLX_STATUS_INTERNAL, error);

@@ -64,6 +64,37 @@ def test_failed_run_changes_nothing_and_the_session_goes_on() -> None:
     np.testing.assert_array_equal(store.get("w", np.empty_like(W)), W + 1)
 
 
+def test_feeds_lent_for_one_run() -> None:
+    store, session = step_session()
+    total, rows = map(session.buffer, ("total", "rows"))
+    run = session.lending(["ids", "x"])
+    ids, x = np.array([1, 0], np.int32), np.arange(6, dtype=np.float32).reshape(3, 2).T
+    x.flags.writeable = False
+    run([ids, x])
+    np.testing.assert_array_equal(store.get("w", np.empty_like(W)), W + x)
+    np.testing.assert_array_equal(rows, W[::-1])
+    assert total.item() == (W + x).sum()
+    session.buffer("ids")[...] = 1
+    session.buffer("x")[...] = -x
+    session.run()
+    np.testing.assert_array_equal(store.get("w", np.empty_like(W)), W)
+    with pytest.raises(errors.FeedError, match="ids"):
+        run([np.array([0, 2], np.int32), x])
+    for bad in (x[:1], np.zeros((2, 4), np.float32), np.zeros((0,), np.float32)):
+        with pytest.raises(errors.ShapeError, match="x"):
+            run([ids, bad])
+    with pytest.raises(ValueError, match="zip"):
+        run([ids])
+    with pytest.raises(errors.NameNotFoundError, match="nothing"):
+        session.lending(["nothing"])([x])
+    shown = rows.copy()
+    run([ids, rows])  # which the run overwrites
+    np.testing.assert_array_equal(store.get("w", np.empty_like(W)), W + shown)
+    session.close()
+    with pytest.raises(errors.SessionError, match="closed"):
+        run([ids, x])
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.bool_])
 @pytest.mark.parametrize("shape", [(), (1,), (3, 4), (2, 3, 5)])
 def test_round_trip_by_strides(dtype: type, shape: tuple[int, ...]) -> None:

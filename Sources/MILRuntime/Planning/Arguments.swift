@@ -20,18 +20,34 @@ final class Arguments {
         return address
     }
 
+    /// Calls `body` with each word and with what stands in its place in `other`, which the same stores filled.
+    func forEachWord(beside other: Arguments, _ body: (UnsafeMutablePointer<UInt>, UInt) -> Void) {
+        for (mine, theirs) in zip(blocks, other.blocks) {
+            let words = mine.assumingMemoryBound(to: UInt.self)
+            for (index, word) in theirs.assumingMemoryBound(to: UInt.self).enumerated() {
+                body(words.baseAddress! + index, word)
+            }
+        }
+    }
+
     private func reserve(_ size: Int) -> UnsafeMutableRawPointer {
         let rounded = (size + 15) / 16 * 16
         if rounded > Self.blockSize / 4 {
-            blocks.insert(.allocate(byteCount: rounded, alignment: 16), at: 0)
+            blocks.insert(Self.block(rounded), at: 0)
             return blocks[0].baseAddress!
         }
         if used + rounded > Self.blockSize {
-            blocks.append(.allocate(byteCount: Self.blockSize, alignment: 16))
+            blocks.append(Self.block(Self.blockSize))
             used = 0
         }
         defer { used += rounded }
         return blocks[blocks.count - 1].baseAddress! + used
+    }
+
+    private static func block(_ size: Int) -> UnsafeMutableRawBufferPointer {
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
+        block.initializeMemory(as: UInt8.self, repeating: 0)
+        return block
     }
 }
 

@@ -1,7 +1,7 @@
 // What a plan runs: instructions and all the memory they need.
 import RLXKernels
 
-/// A flat list of instructions and all the memory it needs. Immutable once made.
+/// A flat list of instructions and all the memory it needs. Nothing of it changes but where feeds are.
 final class Code: @unchecked Sendable {
     private let instructions: UnsafeMutableBufferPointer<rlxk_instruction>
     /// The operations that each instruction does.
@@ -10,13 +10,15 @@ final class Code: @unchecked Sendable {
     private let arguments: Arguments
     private let memory: Storage
     private let constants: [AnyObject]
+    /// For each feed, the arguments that point to it.
+    private let relocations: [Relocation]
 
     var instructionCount: Int { instructions.count }
     var arenaBytes: Int { memory.bytes.count }
 
     init(
         _ list: [rlxk_instruction], places: [[RuntimeError.Place]], workers: Int, arguments: Arguments,
-        memory: Storage, constants: [AnyObject]
+        memory: Storage, constants: [AnyObject], relocations: [Relocation]
     ) {
         self.places = places
         instructions = .allocate(capacity: list.count)
@@ -25,11 +27,15 @@ final class Code: @unchecked Sendable {
         self.arguments = arguments
         self.memory = memory
         self.constants = constants
+        self.relocations = relocations
     }
 
     deinit {
         instructions.deallocate()
     }
+
+    /// Makes the instructions read a feed from `address`, which must be aligned to the feed's elements.
+    func read(feed: Int, from address: UnsafeRawPointer) { relocations[feed].move(to: address) }
 
     func run() {
         rlxk_execute(instructions.baseAddress, instructions.count, workers)

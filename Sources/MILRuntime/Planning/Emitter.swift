@@ -6,6 +6,7 @@ struct Emitter {
     private let results: [Int: UnsafeMutableRawPointer]
     private let inputs: [Int: UnsafeMutableRawPointer]
     private let inPlace: [Int: Int]
+    private let feeds: [Int]
     private let workers: Int
     private var launches: [Launch] = []
 
@@ -13,23 +14,26 @@ struct Emitter {
     ///   - results: the computed buffers that are wanted, and where their values go.
     ///   - inputs: where the values of input buffers are.
     ///   - inPlace: for some results the input whose memory they take over; it is the address of both.
+    ///   - feeds: the inputs that runs may find elsewhere.
     static func emit(
         _ graph: Graph, results: [Int: UnsafeMutableRawPointer], inputs: [Int: UnsafeMutableRawPointer] = [:],
-        inPlace: [Int: Int] = [:], workers: Int
+        inPlace: [Int: Int] = [:], feeds: [Int] = [], workers: Int
     ) throws(RuntimeError) -> Code {
-        var emitter = Emitter(graph: graph, results: results, inputs: inputs, inPlace: inPlace, workers: workers)
+        var emitter = Emitter(
+            graph: graph, results: results, inputs: inputs, inPlace: inPlace, feeds: feeds, workers: workers)
         try emitter.compile()
         return try emitter.place()
     }
 
     private init(
         graph: Graph, results: [Int: UnsafeMutableRawPointer], inputs: [Int: UnsafeMutableRawPointer],
-        inPlace: [Int: Int], workers: Int
+        inPlace: [Int: Int], feeds: [Int], workers: Int
     ) {
         self.graph = graph
         self.results = results
         self.inputs = inputs
         self.inPlace = inPlace
+        self.feeds = feeds
         self.workers = min(max(workers, 1), Launch.largestWorkerCount)
     }
 
@@ -118,15 +122,21 @@ struct Emitter {
         }
         let places = Memory(addresses: addresses, scratch: base + scratchStart, scratchStride: scratchStride)
         let arguments = Arguments()
+        let launches = launches
         var list = launches.map { launch in
             rlxk_instruction(
                 run: launch.run, arguments: launch.arguments(arguments, places),
                 flags: launch.isSerial ? UInt32(RLXK_SERIAL) : 0)
         }
         setBarriers(&list, addresses)
+        let relocations = Relocation.find(
+            in: arguments, feeds: feeds, of: places, sizes: feeds.map { graph.buffers[$0].byteCount }
+        ) { arguments, places in
+            for launch in launches { _ = launch.arguments(arguments, places) }
+        }
         return Code(
             list, places: launches.map(\.places), workers: workers, arguments: arguments, memory: memory,
-            constants: constants)
+            constants: constants, relocations: relocations)
     }
 
     /// Places of the computed buffers that are no results, or that cannot be written in place; for these, the copies
