@@ -75,6 +75,23 @@ def test_gradients_are_pytorchs(name, device):
         assert error < 1e-5 * np.linalg.norm(exact) + 1e-7, (n, error)  # that of a key's bias is 0
 
 
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.native)])
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_one_step_moves_every_weight_against_its_gradient(name, device, fused):
+    config = rlx.TrainConfig(lr=0.5, optimizer=rlx.SGD())
+    ts = rlx.TrainingSession(
+        network(name), trainable=list(PARAMS[name]), initial=params(name), config=config, device=device
+    )
+    ts = ts.with_fused_optimizer() if fused else ts
+    ts.step(batch(name))
+    for n, before in params(name).items():
+        moved = ts.param(n).astype(np.float64) - before
+        exact = -0.5 * GOLDENS[f"{name}/{n}"].astype(np.float64) if n in PARAMS[name] else np.zeros(before.shape)
+        assert (np.linalg.norm(moved) > 0) == (n in PARAMS[name])
+        np.testing.assert_allclose(moved, exact, rtol=1e-4, atol=1e-6, err_msg=n)  # the weights' own rounding
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_gradients_of_gradients_are_right(name):
     feeds = {**params(name), **batch(name)}

@@ -291,9 +291,11 @@ def test_repeated_ids_add_up_in_every_batch():
 
 
 def test_strided_convolution_leaves_the_unread_tail_without_gradient():
-    dx, dw = gradients(lambda x, w: ops.conv2d(x, w, strides=(1, 2)), np.ones((1, 1, 1, 6)), np.ones((1, 1, 1, 3)))
-    same(dx, [[[[1, 1, 2, 1, 1, 0]]]])
-    same(dw, [[[[2, 2, 2]]]])
+    for conv, axes in ((ops.conv1d, ()), (ops.conv2d, (1,)), (ops.conv3d, (1, 1))):
+        x, w = np.ones((2, 1, *axes, 6)), np.ones((1, 1, *axes, 3))
+        dx, dw = gradients(lambda x, w, c=conv, a=axes: c(x, w, strides=(*a, 2)), x, w)
+        same(dx, np.broadcast_to([1, 1, 2, 1, 1, 0], x.shape))
+        same(dw, np.full(w.shape, 4))  # 2 for each of two images
 
 
 # Networks

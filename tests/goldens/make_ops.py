@@ -1,4 +1,4 @@
-"""Computes ops.npz with PyTorch 2.13 in float64: `python -m tests.goldens.make_ops`, in an environment that has it."""
+"""Computes ops.npz with PyTorch 2.13 in float64: `python -m tests.goldens.make_ops`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 
 from tests.goldens.op_cases import CLASS_WEIGHTS, MASK, SHAPES, cotangent, operands
+
+FILE = Path(__file__).with_name("ops.npz")
 
 
 def attention(q, k, v, **options):
@@ -103,7 +105,7 @@ TORCH = {
 }
 
 
-def main() -> None:
+def computed() -> dict[str, np.ndarray]:
     arrays = {}
     for name in SHAPES:
         xs = [torch.tensor(a.astype(np.float64) if a.dtype == np.float32 else a) for a in operands(name)]
@@ -113,8 +115,8 @@ def main() -> None:
         arrays[f"{name}/out"] = out.detach().numpy().astype(np.float32)
         for i, grad in enumerate(grads):
             arrays[f"{name}/grad{i}"] = grad.numpy().astype(np.float32)
-    np.savez_compressed(Path(__file__).with_name("ops.npz"), **arrays)
+    return arrays
 
 
 if __name__ == "__main__":
-    main()
+    np.savez_compressed(FILE, **computed())

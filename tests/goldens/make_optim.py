@@ -11,6 +11,7 @@ import torch
 
 from tests.goldens.optim_cases import CASES, LR, SHAPES, gradients, start
 
+FILE = Path(__file__).with_name("optim.npz")
 jax.config.update("jax_enable_x64", True)
 
 TORCH = {
@@ -53,9 +54,12 @@ def with_optax(name: str, i: int) -> np.ndarray:
     return np.asarray(p).T
 
 
-if __name__ == "__main__":
-    made = {
+def computed() -> dict[str, np.ndarray]:
+    return {
         f"{name}/{i}": (with_torch if name in TORCH else with_optax)(name, i)
         for name in CASES for i in range(len(SHAPES))
     }
-    np.savez_compressed(Path(__file__).with_name("optim.npz"), **made)
+
+
+if __name__ == "__main__":
+    np.savez_compressed(FILE, **computed())
