@@ -44,15 +44,15 @@ class RAdam(Optimizer):
         require_ranges(self, beta1=UNIT, beta2=UNIT, eps=NONNEGATIVE, weight_decay=NONNEGATIVE, threshold=FROM_FOUR)
 
     def scalars(self, step: int, lr: float) -> dict[str, float]:
-        """`root` and `plain` choose the denominator, sqrt(v) + eps or 1, without a branch in the rule."""
+        """`rectified` chooses the denominator, sqrt(v) + eps or 1, without a branch in the rule."""
         size = lr / (1 - self.beta1**step)
         correction = 1 - self.beta2**step
         longest = 2 / (1 - self.beta2) - 1
         length = longest - 2 * step * self.beta2**step / correction
         if length <= self.threshold:
-            return {"step_size": size, "root": 0.0, "plain": 1.0}
+            return {"step_size": size, "rectified": 0.0}
         shrink = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-        return {"step_size": size * math.sqrt(shrink * correction), "root": 1.0, "plain": 0.0}
+        return {"step_size": size * math.sqrt(shrink * correction), "rectified": 1.0}
 
     def init(self, xp: Namespace, param: Array) -> State:
         return {"m": xp.zeros_like(param), "v": xp.zeros_like(param)}
@@ -62,5 +62,5 @@ class RAdam(Optimizer):
             grad = grad + self.weight_decay * param
         m = self.beta1 * state["m"] + (1 - self.beta1) * grad
         v = self.beta2 * state["v"] + (1 - self.beta2) * xp.square(grad)
-        denominator = scalars["root"] * (xp.sqrt(v) + self.eps) + scalars["plain"]
+        denominator = xp.where(scalars["rectified"] > 0, xp.sqrt(v) + self.eps, 1.0)
         return param - scalars["step_size"] * (m / denominator), {"m": m, "v": v}

@@ -52,8 +52,8 @@ class SophiaH(Optimizer):
     def update(self, xp: Namespace, grad: Array, state: State, param: Array, **scalars: Any) -> tuple[Array, State]:
         lr = scalars["lr"]
         m = self.beta1 * state["m"] + (1 - self.beta1) * grad
-        taken = scalars["hessian_fresh"] * (1 - self.beta2)
-        h = (1 - taken) * state["h"] + taken * scalars["hessian_diag"]
+        taken = self.beta2 * state["h"] + (1 - self.beta2) * scalars["hessian_diag"]
+        h = xp.where(scalars["hessian_fresh"] > 0, taken, state["h"])
         move = xp.minimum(xp.maximum(m / xp.maximum(self.gamma * h, self.eps), -1.0), 1.0)
         if self.weight_decay:
             param = param - (lr * self.weight_decay) * param

@@ -42,7 +42,8 @@ class Callback:
 class History:
     """Attributes:
     losses: the loss of each update.
-    epochs: for each epoch `epoch`, mean `loss` of a sample, `seconds`, and `val_loss` where there was validation.
+    epochs: for each epoch `epoch`, mean `loss` of a sample over the updates that were not skipped, `seconds`, and
+        `val_loss` where there was validation.
     stopped: what ended the run before its last epoch, or "".
     """
 
@@ -68,13 +69,13 @@ def fit(
         NonFiniteError: three losses in a row that are not finite, or 50 updates in a row that were skipped.
     """
     _check_settings(ts, data, epochs, validation, accumulate)
-    history = History()
+    history, health = History(), Health()
     try:
         with Interrupt() as interrupt, Bar(data, epochs, accumulate, progress) as bar:
             for epoch in range(1, epochs + 1):
                 bar.epoch(epoch)
-                logs = _epoch(ts, _updates(ts, data, accumulate, interrupt, weight or _rows), history, callbacks, bar)
-                logs = {"epoch": epoch, **logs}
+                updates = _updates(ts, data, accumulate, interrupt, weight or _rows)
+                logs = {"epoch": epoch, **_epoch(ts, updates, history, health, callbacks, bar)}
                 if validation is not None:
                     logs["val_loss"] = _validate(ts, validation, weight or _rows)
                 if isinstance(ts.schedule, Plateau):
@@ -128,23 +129,23 @@ def _check_settings(
 
 
 def _epoch(
-    ts: TrainingSession, updates: Iterable[tuple[StepReport, float]], history: History, callbacks: Sequence[Callback],
-    bar: Bar,
+    ts: TrainingSession, updates: Iterable[tuple[StepReport, float]], history: History, health: Health,
+    callbacks: Sequence[Callback], bar: Bar,
 ) -> dict[str, float]:
     """The means over one epoch; sets `history.stopped` when a callback ends it early."""
-    started, seen, total = time.perf_counter(), 0.0, 0.0
-    health = Health()
+    started, before, seen, total = time.perf_counter(), len(history.losses), 0.0, 0.0
     for report, weight in updates:
         history.losses.append(report.loss)
         health.observe(report)
-        seen, total = seen + weight, total + weight * report.loss
+        if not report.skipped:
+            seen, total = seen + weight, total + weight * report.loss
         bar.advance(report.loss)
         if any([callback.on_step(ts, report) for callback in callbacks]):
             history.stopped = "a callback's on_step"
             break
-    if not seen:
+    if len(history.losses) == before:
         raise FeedError("fit batches", "there was no batch in the epoch")
-    return {"loss": total / seen, "seconds": time.perf_counter() - started}
+    return {"loss": total / seen if seen else math.nan, "seconds": time.perf_counter() - started}
 
 
 def _updates(

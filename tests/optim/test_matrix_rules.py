@@ -133,6 +133,22 @@ def test_estimates_come_at_their_updates_only():
     again.apply_gradients({name: np.zeros_like(value) for name, value in again.params().items()})
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fused", UPDATES)
+def test_an_estimate_of_a_skipped_update_leaves_nothing_behind(fused, device):
+    """Not even where the next update has no estimate of its own."""
+    g = rlx.Graph()
+    x, w = g.input("x", (2,)), g.param("w", (2,), init=1.0)
+    g.set_outputs({"loss": (x * w * w).sum()})
+    config = rlx.TrainConfig(lr=0.1, loss_scale="dynamic", optimizer=rlx.SophiaH(weight_decay=0.0))
+    ts = rlx.TrainingSession(g, config=config, device=device)
+    ts = ts.with_fused_optimizer() if fused else ts
+    assert ts.step({"x": [np.inf, 1.0]}).skipped
+    assert ts.apply_gradients({"w": [1.0, -1.0]})
+    np.testing.assert_allclose(ts.param("w"), [0.9, 1.1], rtol=1e-6)
+    assert not ts.state("w")["h"].any()
+
+
 def test_gauss_newton_bartlett_has_the_right_mean():
     """Its mean is the diagonal of the mean of J'(diag p - pp')J: for logits = w x that is x^2 p (1 - p)."""
     g = rlx.Graph()

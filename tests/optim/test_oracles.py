@@ -106,6 +106,12 @@ def test_zero_gradients_and_infinities_do_what_the_rule_says(fused):
         assert np.isnan(after(optimizer, 2.0, [np.nan], fused, "numpy")).all()
 
 
+@pytest.mark.parametrize("fused", UPDATES)
+def test_what_is_not_used_may_overflow(fused):
+    """RAdam's first updates divide by nothing, so that a second moment past the range of f32 does no harm."""
+    assert after(rlx.RAdam(), 0.0, [1e20], fused, "numpy") == [np.float32(-1e19)]
+
+
 def test_every_optimizer_has_an_oracle():
     from rlx_swift.optim.base import registry
 

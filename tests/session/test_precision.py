@@ -260,10 +260,16 @@ def test_fit_ends_when_nothing_is_finite_any_more():
     with pytest.raises(NonFiniteError, match="50 updates in a row"):
         scaled.fit([fed({"p": [1.0]})] + [bad] * 60, progress=False)
     assert scaled.steps == 1 and scaled.param("p") == np.float32(0.99)
+    for scale, losses in ((None, 3), ("dynamic", 50)):  # also where each epoch has fewer
+        ts = fed_session({"p": [1.0]}, loss_scale=scale)
+        with pytest.raises(NonFiniteError, match=f"{losses} "):
+            ts.fit([bad], epochs=60, progress=False)
     other = fed_session({"p": [1.0]}, loss_scale="dynamic")
     good = fed({"p": [1.0]})
     history = other.fit(([bad] * 49 + [good]) * 2, progress=False)
     assert other.steps == 2 and len(history.losses) == 100
+    assert history.epochs[0]["loss"] == pytest.approx(0.995)  # the mean of what was not skipped
+    assert np.isnan(other.fit([bad], progress=False).epochs[0]["loss"])
 
 
 def test_an_injected_infinity_loses_exactly_its_step():
