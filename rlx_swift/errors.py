@@ -10,7 +10,7 @@ class RlxError(Exception):
         subject: the op, argument, feature or file at fault.
         problem: what was expected and what came instead.
         hint: what to do about it; may be empty.
-        detail: foreign text kept whole (Core ML's, the operating system's); may be empty.
+        detail: longer text kept whole (Core ML's, the operating system's, a graph); may be empty.
     """
 
     detail: str = ""

@@ -51,7 +51,7 @@ class NumpyNamespace:
 
     @staticmethod
     def where(condition: Array, x: Array, y: Array) -> Array:
-        return np.where(condition, np.asarray(x, np.float32), np.asarray(y, np.float32))
+        return np.where(condition, np.asanyarray(x, np.float32), np.asanyarray(y, np.float32))
 
     @staticmethod
     def matmul(x: Array, y: Array, transpose_x: bool = False, transpose_y: bool = False) -> Array:

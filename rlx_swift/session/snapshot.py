@@ -27,7 +27,7 @@ def capture(ts: TrainingSession) -> tuple[Arrays, dict[str, Any]]:
     arrays = {_key(ts, name): value for name, value in weights.all().items()}
     window = trainer.window
     resident = trainer.resident | (_accumulators(ts).keys() if window.count else set())
-    arrays.update({name: weights.store.get(name) for name in resident})
+    arrays.update({name: weights.store.get(name) for name in sorted(resident)})
     arrays.update({f"window/{name}": value for name, value in window.buffers.items()})
     data = {
         "counters": asdict(trainer.counters), "scale": asdict(trainer.scale), "since": dict(ts._trained.since),

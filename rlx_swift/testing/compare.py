@@ -75,5 +75,9 @@ def _require(holds: np.ndarray, actual: np.ndarray, expected: np.ndarray, what: 
         at = tuple(int(i) for i in wrong[0])
         raise ArrayMismatch(
             what, f"{len(wrong)} of {holds.size} elements differ, first at {list(at)}: "
-            f"expected {expected[at]!r}, got {actual[at]!r}",
+            f"expected {_shown(expected[at])}, got {_shown(actual[at])}",
         )
+
+
+def _shown(value: np.generic) -> str:
+    return f"{value:.9g}" if isinstance(value, np.floating) else str(value)

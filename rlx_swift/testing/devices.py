@@ -10,14 +10,14 @@ import numpy as np
 from ..interp import leaf_value
 from ..ir.graph import Graph
 from ..ir.op import OpKind
-from .compare import Tolerance, assert_close, tolerance
+from .compare import ArrayMismatch, Tolerance, assert_close, tolerance
 
 
 def assert_devices_agree(
     g: Graph, feeds: Mapping[str, Any], devices: Sequence[str] = ("numpy", "cpu"), within: Tolerance | None = None,
     *, allow_nonfinite: bool = False,
 ) -> None:
-    """Raises ArrayMismatch, naming the device and output, unless every device gives what the first one gives.
+    """Raises ArrayMismatch, with device, output, element and graph, unless every device gives what the first one gives.
 
     `feeds` has the inputs, and those params and buffers that shall not have their initial value. Without
     `within`, each output may differ by what its dtype allows for a product or a reduction.
@@ -29,7 +29,11 @@ def assert_devices_agree(
             dtype = g.outputs[name].dtype
             allowed = within or tolerance(OpKind.COMPUTE, dtype)
             what = f"output {name!r} on {device!r} against {reference!r}"
-            assert_close(value, expected[name], allowed, what, allow_nonfinite=allow_nonfinite)
+            try:
+                assert_close(value, expected[name], allowed, what, allow_nonfinite=allow_nonfinite)
+            except ArrayMismatch as error:
+                error.detail = str(g)
+                raise
 
 
 def run_on(device: str, g: Graph, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 class Recorded(np.ndarray):
     """A NumPy array whose results carry, in `peak`, the largest finite magnitude among their operands and themselves.
 
+    Operands that are plain numbers, such as rates, are exact and do not count.
     Elementwise functions keep peaks by element; a reduction, product or anything else that mixes elements gives
     every element the largest of all.
     """
@@ -35,7 +36,7 @@ class Recorded(np.ndarray):
         options.pop("out", None)
         result = getattr(ufunc, method)(*map(_plain, inputs), **options)
         by_element = method == "__call__" and ufunc.signature is None
-        return _recorded(result, [Recorded.largest(x) for x in inputs], by_element)
+        return _recorded(result, [Recorded.largest(x) for x in inputs if isinstance(x, np.ndarray)], by_element)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         result = function(*_deep(args), **{key: _deep(value) for key, value in kwargs.items()})
