@@ -123,8 +123,8 @@ def sophia(w, g, state, t, lr, *, beta1, beta2, weight_decay, gamma, eps, every,
     return w * (1 - lr * weight_decay) - lr * np.clip(m / np.maximum(gamma * state["h"], eps), -1, 1)
 
 
-def mars(w, g, state, t, lr, *, beta1, beta2, eps, weight_decay, gamma, **rest):
-    before = state.get("g", g)
+def mars(w, g, state, t, lr, *, beta1, beta2, eps, weight_decay, gamma, exact, previous=None):
+    before = (g if t == 1 else previous) if exact else state.get("g", g)
     state["g"] = g
     c = g + gamma * beta1 / (1 - beta1) * (g - before)
     length = np.linalg.norm(c.ravel())
@@ -202,6 +202,51 @@ ORACLES: dict[str, Rule] = {
     "Adafactor": adafactor, "Lion": lion, "Muon": muon, "SophiaH": sophia, "MARS": mars, "Stiefel": stiefel,
     "SOAP": soap, "KronPSGD": kron,
 }
+
+
+def clipped(clip: Any, gradients: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    kind = type(clip).__name__
+    if kind == "ClipByValue":
+        return {name: np.clip(g, -clip.limit, clip.limit) for name, g in gradients.items()}
+    norms = {name: np.linalg.norm(g.ravel()) for name, g in gradients.items()}
+    if kind == "ClipByGlobalNorm":
+        norms = dict.fromkeys(norms, np.linalg.norm(list(norms.values())))
+    limit = np.inf if clip is None else clip.limit
+    return {name: g if norms[name] <= limit else g * (limit / norms[name]) for name, g in gradients.items()}
+
+
+def follow(
+    optimizers: dict[str, Any], start: dict[str, np.ndarray], bends: dict[str, np.ndarray],
+    windows: list[list[tuple[float, dict[str, np.ndarray]]]], lr: Callable[[int], float], clip: Any,
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """The params after a run on loss = sum(w * g + bend * w^2 / 2), and the largest magnitude that each had.
+
+    Each window has its micro-batches as (weight, g by param); one with a gradient that is not finite is skipped.
+    """
+    w = {name: np.asarray(value, np.float64) for name, value in start.items()}
+    before, states, t = w, {name: {} for name in w}, 0
+    largest = {name: np.max(np.abs(value), initial=0.0) for name, value in w.items()}
+    for window in windows:
+        total = sum(weight for weight, _ in window)
+        fed = {n: sum(weight * np.asarray(g[n], np.float64) for weight, g in window) / total for n in w}
+        if not all(np.isfinite(g).all() for g in fed.values()):
+            continue
+        t += 1
+        gradients = clipped(clip, {n: g + bends[n] * w[n] for n, g in fed.items()})
+        previous = clipped(clip, {n: g + bends[n] * before[n] for n, g in fed.items()})
+        new = {}
+        for name, g in gradients.items():
+            hyper = dict(vars(optimizers[name]))
+            if "lr" in hyper:
+                hyper["own_lr"] = hyper.pop("lr")
+            if hyper.get("exact"):
+                hyper["previous"] = previous[name]
+            if "estimator" in hyper:
+                hyper["hessian"] = bends[name]
+            new[name] = ORACLES[type(optimizers[name]).__name__](w[name], g, states[name], t, lr(t - 1), **hyper)
+        before, w = w, new
+        largest = {name: max(largest[name], np.max(np.abs(value), initial=0.0)) for name, value in w.items()}
+    return w, largest
 
 
 def run(optimizer: Any, w: np.ndarray, gradients: list[np.ndarray], lr: float, **extra: Any) -> np.ndarray:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
-import textwrap
-import time
 
 import numpy as np
 import pytest
 
 import rlx_swift as rlx
 from rlx_swift.errors import CheckpointError, ConfigError
+from rlx_swift.optim.base import registry
 from rlx_swift.session import safetensors
 from rlx_swift.session.snapshot import capture
 from tests.training_cases import DEVICES, LINREG_BATCH, UPDATES, linreg, linreg_session, mlp, mlp_data
@@ -32,6 +30,10 @@ CONFIGS = {
     "mars": {"optimizer": rlx.MARS(exact=True), "lr": 0.01},
     "scaled": {"optimizer": rlx.Adafactor(), "loss_scale": "dynamic"},
     "soap": {"optimizer": rlx.SOAP(every=2), "lr": rlx.optim.schedules.Plateau(0.01)},
+}
+CONFIGS |= {
+    kind.__name__: {"optimizer": kind(), "lr": 0.01} for name, kind in registry().items()
+    if name.startswith("rlx_swift.") and kind not in (rlx.Adam, rlx.SophiaH, rlx.Adafactor, rlx.SOAP)
 }
 
 
@@ -246,29 +248,104 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     ts.step(LINREG_BATCH)
 
 
+KILLED = """
+import itertools, os, resource, signal, sys, tempfile
+import numpy as np
+import rlx_swift as rlx
+
+path = sys.argv[1]
+
+def session():
+    g = rlx.Graph()
+    x, w = g.input("x", (4,)), g.param("W", (100, 100), init=0.1)
+    g.set_outputs({"loss": (w * x.sum()).sum()})
+    ts = rlx.TrainingSession(g, device="numpy", config=rlx.TrainConfig(lr=0.1, optimizer=rlx.Adam()))
+    ts.step({"x": np.ones(4)})
+    return ts
+
+def content():
+    with open(path, "rb") as file:
+        return file.read()
+
+ts = session()
+ts.save(path)
+old = content()
+ts.step({"x": np.ones(4)})
+ts.save(path)
+new = content()
+assert old != new and len(old) == len(new)
+
+def armed(stop):
+    "From here on every step of a save counts, and the one with the number `stop` is not lived to see."
+    left = [stop]
+
+    def counted(function):
+        def call(*arguments, **options):
+            left[0] -= 1
+            if left[0] == 0:
+                os.write(1, f"{function.__name__} ".encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+        return call
+
+    class File:
+        def __init__(self, file):
+            self.file, self.write, self.flush = file, counted(file.write), counted(file.flush)
+            self.fileno = file.fileno
+        def __enter__(self):
+            return self
+        def __exit__(self, *error):
+            self.file.close()
+
+    tempfile.mkstemp = counted(tempfile.mkstemp)
+    for name in ("fsync", "chmod", "replace", "open", "close"):
+        setattr(os, name, counted(getattr(os, name)))
+    fdopen = counted(os.fdopen)
+    os.fdopen = lambda *arguments: File(fdopen(*arguments))
+
+def limited(size):
+    "The kernel ends a process that writes past the limit."
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+def saved(how, number):
+    "Whether a process that was prepared for its end survived a save over the old file; checks what it left."
+    with open(path, "wb") as file:
+        file.write(old)
+    pid = os.fork()
+    if not pid:
+        how(number)
+        ts.save(path)
+        os._exit(0)
+    ended = os.waitpid(pid, 0)[1]
+    assert ended in (0, signal.SIGKILL, signal.SIGXFSZ), ended
+    left = content()
+    assert left in (old, new)
+    assert rlx.TrainingSession.load(path, device="numpy").steps == (1 if left == old else 2)
+    assert (left == new) or ended
+    ts.save(path)
+    assert content() == new
+    return ended == 0
+
+for number in itertools.count(1):
+    if saved(armed, number):
+        break
+for size in (0, 1, 7, 8, 100, 4096, len(new) // 2, len(new) - 1):
+    assert not saved(limited, size)
+    os.write(1, b"limit ")
+assert saved(limited, len(new))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_any_point_of_a_save(tmp_path):
-    """A process that saves all the time is killed; whatever it left is a whole checkpoint that goes on exactly."""
-    path = tmp_path / "run.ckpt"
-    body = f"""
-        import numpy as np
-        import rlx_swift as rlx
-        g = rlx.Graph()
-        x, w = g.input("x", (4,)), g.param("W", (200, 500), init=0.1)
-        g.set_outputs({{"loss": (w * x.sum()).sum()}})
-        ts = rlx.TrainingSession(g, device="numpy", config=rlx.TrainConfig(lr=0.1, optimizer=rlx.Adam()))
-        while True:
-            ts.step({{"x": np.ones(4)}})
-            ts.save({str(path)!r})
-    """
+    """A saving process is killed before each call that it makes and in the middle of writing: the file stays whole."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    rng = np.random.default_rng(0)
-    for _ in range(6):
-        path.unlink(missing_ok=True)
-        with subprocess.Popen([sys.executable, "-c", textwrap.dedent(body)], env=environment) as child:
-            while not path.exists():
-                time.sleep(0.005)
-            time.sleep(float(rng.uniform(0, 0.05)))
-            child.send_signal(signal.SIGKILL)
-        ts = rlx.TrainingSession.load(path, device="numpy")
-        assert ts.steps >= 1
-        np.testing.assert_allclose(ts.param("W"), 0.1 - 0.1 * ts.steps, atol=2e-4)
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "run.ckpt")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [
+        "mkstemp", "open", "fdopen", *["write"] * 4, "flush", "fsync", "chmod", "replace", "open", "fsync", "close",
+        *["limit"] * 8,
+    ]
