@@ -50,6 +50,11 @@ class Programs:
         self._last = (forward, executable)
         return executable
 
+    def statistics(self) -> dict[str, int]:
+        """What the device counts of the program that was used last."""
+        executable = self._last[1]
+        return executable.statistics() if executable is not None else {}
+
 
 class Session:
     """Compiles graphs for one device: "numpy", "cpu", "coreml", or None for the best present."""
@@ -83,6 +88,13 @@ class CompiledGraph:
     def compile_count(self) -> int:
         """How often a program was compiled: once, or once for each size of a named dimension."""
         return self._programs.compiled
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """What the device counts of the program used last: on "cpu" the `runs`, the `instructions` of one, and
+        `arena_bytes`, the memory planned for the values inside a run; on "numpy" nothing.
+        """
+        return self._programs.statistics()
 
     def set_param(self, name: str, value: Any) -> None:
         """Gives a param or buffer its value; raises NameNotFoundError, ShapeError or DTypeError."""

@@ -63,6 +63,10 @@ class Executable(Protocol):
         """As `run`, for a program whose outputs all have rank 0, which come as numbers."""
         ...
 
+    def statistics(self) -> dict[str, int]:
+        """What the device counts; may be nothing."""
+        ...
+
     def direct(self) -> Direct | None:
         """Where to feed the program without copies, if the device has such a place."""
         ...

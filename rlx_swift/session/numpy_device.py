@@ -49,6 +49,9 @@ class NumpyExecutable:
         self._store.arrays.update(assigns)
         return outputs
 
+    def statistics(self) -> dict[str, int]:
+        return {}
+
     def direct(self) -> None:
         return None
 
