@@ -17,9 +17,14 @@ final class Engine: @unchecked Sendable {
     init(_ package: Package, functionName: String?) throws {
         do {
             self.package = package
-            let function = try package.function(named: functionName)
             let described = try package.model.functionDescription(named: functionName)
-            lowered = try LoweredFunction(function, states: Set(described.states.map(\.name)))
+            lowered =
+                switch package.model.content {
+                case .network(let network): try LoweredFunction(network, described)
+                case .program, .other:
+                    try LoweredFunction(
+                        package.function(named: functionName), states: Set(described.states.map(\.name)))
+                }
             description = try MLModelDescription(
                 package.model, function: described, classLabels: lowered.classifier?.labels.map(\.any))
         } catch let error as FormatError {
@@ -84,7 +89,7 @@ final class Engine: @unchecked Sendable {
     private func outputs(_ plan: Plan, _ backings: OutputBackings) throws -> [String: Any] {
         var outputs: [String: Any] = [:]
         for name in description.outputDescriptionsByName.keys where !isMadeByClassifier(name) {
-            outputs[name] = try array(plan.view(name), backing: backings.arrays[name])
+            outputs[name] = try array(plan.view(name), name, backing: backings.arrays[name])
         }
         if let classifier = lowered.classifier {
             let probabilities = try plan.view(classifier.probabilities)
@@ -99,15 +104,18 @@ final class Engine: @unchecked Sendable {
         name == lowered.classifier?.labelOutput || name == lowered.classifier?.dictionaryOutput
     }
 
-    private func array(_ view: ArrayView, backing: MLMultiArray?) throws -> MLMultiArray {
+    /// In the type that the description says, which for networks may be wider than what was computed in.
+    private func array(_ view: ArrayView, _ name: String, backing: MLMultiArray?) throws -> MLMultiArray {
         if let backing, !unkindness.ignoresBackings, backing.layout.shape == view.layout.shape {
             view.copy(to: backing.view)
             return backing
         }
-        let rowBytes = unkindness.padsRows ? 64 : view.dataType.size
-        guard let layout = ArrayLayout(cOrder: view.layout.shape, rowAlignment: rowBytes / view.dataType.size)
-        else { throw MLModelError(.generic, "an output of shape \(view.layout.shape) is too large") }
-        let array = MLMultiArray(layout: layout, dataType: view.dataType)
+        let dataType = description.outputDescriptionsByName[name]?.multiArrayConstraint?.dataType ?? view.dataType
+        let rowBytes = unkindness.padsRows ? 64 : dataType.size
+        guard let layout = ArrayLayout(cOrder: view.layout.shape, rowAlignment: rowBytes / dataType.size) else {
+            throw MLModelError(.generic, "an output of shape \(view.layout.shape) is too large")
+        }
+        let array = MLMultiArray(layout: layout, dataType: dataType)
         view.copy(to: array.view)
         return array
     }

@@ -18,6 +18,11 @@ struct LoweredFunction {
 
     enum Label: Hashable { case string(String), int64(Int64) }
 
+    init(function: Function, classifier: Classifier?) {
+        self.function = function
+        self.classifier = classifier
+    }
+
     init(_ function: Function, states: Set<String>) throws {
         self.function = function
         guard var body = function.body else { return }

@@ -11,6 +11,11 @@ public final class MLComputePlan {
     public struct DeviceUsage: Sendable {
         public let supported: [MLComputeDevice]
         public let preferred: MLComputeDevice
+
+        fileprivate static var onCPU: DeviceUsage {
+            let cpu = MLComputeDevice.cpu(MLCPUComputeDevice())
+            return DeviceUsage(supported: [cpu], preferred: cpu)
+        }
     }
 
     public let modelStructure: MLModelStructure
@@ -28,12 +33,10 @@ public final class MLComputePlan {
     /// Nil: our runtime does not estimate.
     public func estimatedCost(of operation: MLModelStructure.Program.Operation) -> Cost? { nil }
 
-    public func deviceUsage(for layer: MLModelStructure.NeuralNetwork.Layer) -> DeviceUsage? { nil }
+    public func deviceUsage(for layer: MLModelStructure.NeuralNetwork.Layer) -> DeviceUsage? { .onCPU }
 
     /// Nil for constants, which do not run.
     public func deviceUsage(for operation: MLModelStructure.Program.Operation) -> DeviceUsage? {
-        guard operation.operatorName != "const" else { return nil }
-        let cpu = MLComputeDevice.cpu(MLCPUComputeDevice())
-        return DeviceUsage(supported: [cpu], preferred: cpu)
+        operation.operatorName == "const" ? nil : .onCPU
     }
 }

@@ -10,8 +10,11 @@ extension MLModel {
             .appendingPathComponent(UUID().uuidString, isDirectory: true)
         let target = directory.appendingPathComponent(name + ".mlmodelc", isDirectory: true)
         do {
-            try Package(contentsOf: modelURL.path).write(to: target.path)
-        } catch {
+            let package = try Package(contentsOf: modelURL.path)
+            if case .network = package.model.content { _ = try Engine(package, functionName: nil) }
+            if package.model.isUpdatable { _ = try UpdatableNetwork(package.model) }
+            try package.write(to: target.path)
+        } catch let error as FormatError {
             throw MLModelError(error)
         }
         return target

@@ -5,11 +5,13 @@ import MILFormat
 open class MLModel: NSObject {
     public let configuration: MLModelConfiguration
     let engine: Engine
+    let package: Package
 
     public var modelDescription: MLModelDescription { engine.description }
 
     init(_ package: Package, _ configuration: MLModelConfiguration) throws {
         self.configuration = configuration
+        self.package = package
         engine = try Engine(package, functionName: configuration.functionName)
     }
 
@@ -52,8 +54,12 @@ open class MLModel: NSObject {
         try MLModel(asset.package, configuration)
     }
 
+    /// Weights and biases by the name of their layer, as arrays; of updatable models the numbers of their updates.
     public func parameterValue(for key: MLParameterKey) throws -> Any {
-        throw MLModelError(.parameters, "the model has no parameter '\(key)'")
+        guard let value = try package.model.parameterValue(key, configuration) else {
+            throw MLModelError(.parameters, "the model has no parameter '\(key)'")
+        }
+        return value
     }
 
     public static var availableComputeDevices: [MLComputeDevice] { MLComputeDevice.allComputeDevices }

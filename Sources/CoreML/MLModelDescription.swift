@@ -8,7 +8,7 @@ open class MLModelDescription: NSObject {
     @available(macOS 15, iOS 18, *)
     public let stateDescriptionsByName: [String: MLFeatureDescription]
     public let trainingInputDescriptionsByName: [String: MLFeatureDescription]
-    public let parameterDescriptionsByKey: [MLParameterKey: MLParameterDescription] = [:]
+    public let parameterDescriptionsByKey: [MLParameterKey: MLParameterDescription]
     public let predictedFeatureName: String?
     public let predictedProbabilitiesName: String?
     public let metadata: [MLModelMetadataKey: Any]
@@ -28,6 +28,7 @@ open class MLModelDescription: NSObject {
             .author: metadata.author, .license: metadata.license, .creatorDefinedKey: metadata.userDefined,
         ]
         isUpdatable = model.isUpdatable
+        parameterDescriptionsByKey = model.updates.map { Hyperparameters($0).descriptions } ?? [:]
         self.classLabels = classLabels
     }
 
@@ -38,6 +39,13 @@ open class MLModelDescription: NSObject {
     }
 
     private static func named(_ name: String) -> String? { name.isEmpty ? nil : name }
+}
+
+extension Model {
+    fileprivate var updates: NetworkUpdates? {
+        guard isUpdatable, case .network(let network) = content else { return nil }
+        return network.updates
+    }
 }
 
 public struct MLModelMetadataKey: Hashable, RawRepresentable, Sendable {

@@ -73,11 +73,13 @@ public enum MLModelStructure: Sendable {
 extension MLModelStructure {
     /// What we do not decode is unsupported.
     init(_ model: Model) {
-        guard case .program(let program) = model.content else {
-            self = .unsupported
-            return
+        switch model.content {
+        case .program(let program):
+            self = .program(Program(functions: program.functions.compactMapValues(Program.Function.init)))
+        case .network(let network):
+            self = .neuralNetwork(NeuralNetwork(layers: network.layers.map(NeuralNetwork.Layer.init)))
+        case .other: self = .unsupported
         }
-        self = .program(Program(functions: program.functions.compactMapValues(Program.Function.init)))
     }
 }
 
@@ -121,5 +123,27 @@ extension MLModelStructure.Program.Operation {
 extension MLModelStructure.Program.Binding {
     fileprivate init(_ binding: Binding) {
         if case .name(let name) = binding { self = .name(name) } else { self = .value(.init()) }
+    }
+}
+
+@available(macOS 14.4, iOS 17.4, *)
+extension MLModelStructure.NeuralNetwork.Layer {
+    fileprivate init(_ layer: NetworkLayer) {
+        self.init(name: layer.name, type: layer.kind.typeName, inputNames: layer.inputs, outputNames: layer.outputs)
+    }
+}
+
+extension NetworkLayer.Kind {
+    fileprivate var typeName: String {
+        switch self {
+        case .convolution: "convolution"
+        case .innerProduct: "innerProduct"
+        case .pooling: "pooling"
+        case .activation: "activation"
+        case .softmax: "softmax"
+        case .flatten: "flatten"
+        case .reshape: "reshape"
+        case .other(let number): "layer \(number)"
+        }
     }
 }

@@ -13,7 +13,7 @@ struct InputArrays {
                 arrays[name] = try input.defaultArray()
                 continue
             }
-            guard let array = value.multiArrayValue else {
+            guard let array = try value.multiArrayValue ?? value.scalarArray(input.type) else {
                 throw MLModelError(.featureType, "the input '\(name)' is a \(value.type), not a multiArray")
             }
             guard input.isAllowedValue(value) else {
@@ -46,6 +46,18 @@ struct OutputBackings {
                 throw MLModelError(.generic, "the output backing of '\(name)' lies over the input '\(input.key)'")
             }
             arrays[name] = array
+        }
+    }
+}
+
+extension MLFeatureValue {
+    /// A number for an input that is one.
+    fileprivate func scalarArray(_ expected: MLFeatureType) throws -> MLMultiArray? {
+        guard type == expected else { return nil }
+        switch type {
+        case .double: return try MLMultiArray([doubleValue])
+        case .int64: return try MLMultiArray([Double(int64Value)])
+        default: return nil
         }
     }
 }

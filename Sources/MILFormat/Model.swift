@@ -3,6 +3,8 @@
 public struct Model: Sendable, Hashable {
     public enum Content: Sendable, Hashable {
         case program(Program)
+        /// Of one of three kinds: plain, classifier or regressor.
+        case network(NeuralNetwork)
         /// Recognised and not decoded.
         case other(ModelKind)
     }

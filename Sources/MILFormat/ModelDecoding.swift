@@ -14,6 +14,9 @@ extension Model {
             case 10: isUpdatable = try field.bool()
             case ModelKind.mlProgram.rawValue:
                 content = .program(try Program(decoding: field.reader("Program")))
+            case ModelKind.neuralNetwork.rawValue, ModelKind.neuralNetworkClassifier.rawValue,
+                ModelKind.neuralNetworkRegressor.rawValue:
+                content = .network(try NeuralNetwork(decoding: field.reader("NeuralNetwork")))
             case let number:
                 guard let kind = ModelKind(rawValue: number) else { continue }
                 _ = try field.bytes()

@@ -81,6 +81,7 @@ extension Model {
         get throws(FormatError) {
             switch content {
             case .program(let program): return program
+            case .network: throw .unsupportedKind("\(ModelKind.neuralNetwork)")
             case .other(let kind): throw .unsupportedKind("\(kind)")
             }
         }

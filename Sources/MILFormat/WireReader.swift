@@ -45,6 +45,13 @@ struct WireReader {
             number: number, message: message, content: content, file: file, start: start, depth: depth)
     }
 
+    /// The next field with all its bytes, the tag's included.
+    mutating func nextWithBytes() throws(FormatError) -> (WireField, Slice<UnsafeRawBufferPointer>)? {
+        let start = position
+        guard let field = try next() else { return nil }
+        return (field, file[start..<position])
+    }
+
     /// The next field of that number; others are skipped.
     mutating func next(_ number: Int) throws(FormatError) -> WireField? {
         while let field = try next() {
