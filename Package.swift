@@ -15,7 +15,8 @@ var targets: [Target] = [
     // MARK: Swift
     .target(name: "MILFormat"),
     .target(name: "MILRuntime", dependencies: ["MILFormat", "RLXKernels"]),
-    .target(name: "RLX", dependencies: ["MILRuntime", "MILFormat"]),
+    .target(
+        name: "RLX", dependencies: ["MILRuntime", "MILFormat"], resources: [.copy("PrivacyInfo.xcprivacy")]),
     .target(name: "RLXBridge", dependencies: ["RLX", "CRLX"]),
 
     // MARK: Tests
@@ -23,7 +24,8 @@ var targets: [Target] = [
     .testTarget(name: "MILFormatTests", dependencies: ["MILFormat"], resources: [.copy("Fixtures")]),
     .testTarget(
         name: "MILRuntimeTests", dependencies: ["MILRuntime", "RLXKernels"], resources: [.copy("Cases")]),
-    .testTarget(name: "RLXTests", dependencies: ["RLX"]),
+    .executableTarget(name: "BundleDriver", dependencies: ["RLX"], path: "Tests/BundleDriver"),
+    .testTarget(name: "RLXTests", dependencies: ["RLX"], exclude: ["Bundles"]),
     .testTarget(name: "RLXBridgeTests", dependencies: ["RLXBridge", "CRLX"]),
 ]
 

@@ -50,7 +50,7 @@ class Adafactor(Optimizer):
 
     def scalars(self, step: int, lr: float) -> dict[str, float]:
         relative = min(1e-2, step**-0.5) if self.lr is None else rate(as_schedule(self.lr), step - 1)
-        return {"relative": relative, "kept": 1 - float(step) ** self.decay_power}
+        return {"relative": relative, "kept": 1 - step**self.decay_power}
 
     def init(self, xp: Namespace, param: Array) -> State:
         if param.ndim < 2:

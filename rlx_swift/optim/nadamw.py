@@ -10,6 +10,7 @@ from typing import Any
 from .arrays import Array, Namespace
 from .base import NONNEGATIVE, UNIT, Optimizer, State, require_ranges
 from .contract import Contract
+from .formula import running_product
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,7 @@ def _momentum(beta1: float, decay: float, step: int) -> tuple[float, float, floa
     def mu(t: int) -> float:
         return beta1 * (1 - 0.5 * 0.96 ** (t * decay))
 
-    products = _products(beta1, decay)
-    while len(products) < step and products[-1:] != [0.0]:
-        products.append((products[-1] if products else 1.0) * mu(len(products) + 1))
-        if products[-1] < 1e-20:  # 1 minus it is 1 from here on
-            products[-1] = 0.0
-    return products[min(step, len(products)) - 1], mu(step), mu(step + 1)
+    return running_product(mu, step, _products(beta1, decay)), mu(step), mu(step + 1)
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from .base import NONNEGATIVE, POSITIVE, UNIT, Range, require_counts, require_ranges
+from .formula import Traced
 
 Schedule = Callable[[int], float]
 _FACTOR = Range("a number in (0, 1]", high=1.0 + 1e-12, low_too=False)
@@ -153,7 +154,7 @@ _NAMED = {kind.__name__: kind for kind in (Constant, Step, Exponential, Cosine, 
 def rate(schedule: Schedule, n: int) -> float:
     """The rate for update `n`; raises ConfigError unless it is a finite number of at least 0."""
     lr = schedule(n)
-    if type(lr) is float and 0.0 <= lr < math.inf:
+    if isinstance(lr, Traced) or (type(lr) is float and 0.0 <= lr < math.inf):
         return lr
     if lr not in NONNEGATIVE:
         raise ConfigError("lr", f"expected {NONNEGATIVE.text} for update {n}, got {lr!r}")

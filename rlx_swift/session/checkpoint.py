@@ -29,14 +29,17 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 
-def save(ts: TrainingSession, path: str | os.PathLike[str]) -> None:
-    """Writes the run; a file that was there stays whole until the new one is."""
+def save(ts: TrainingSession, path: str | os.PathLike[str], fused: bool | None = None) -> None:
+    """Writes the run; a file that was there stays whole until the new one is.
+
+    `fused` says how the run that is loaded is to update; by default as this one does.
+    """
     arrays, data = capture(ts)
     settings: dict[str, Any] = {
         "format": FORMAT, "graph": sample(ts.graph).to_json(), "open_sizes": isinstance(ts.graph, SymbolicGraph),
-        "loss": ts.loss, "trainable": list(ts.trainable), "fused": ts.fused_active,
+        "loss": ts.loss, "trainable": list(ts.trainable), "fused": ts.fused_active if fused is None else fused,
         "policy": policy_to_data(ts.precision_policy), "schedule": schedules.to_data(ts.schedule),
-        "config": _config_data(ts), "gemm_kernel": ts._device.kernel(),
+        "config": config_data(ts), "gemm_kernel": ts._device.kernel(),
     }
     safetensors.write(path, arrays, {"rlx": json.dumps({**settings, **data}, allow_nan=False)})
 
@@ -98,7 +101,7 @@ def _session(
     return ts
 
 
-def _config_data(ts: TrainingSession) -> dict[str, Any]:
+def config_data(ts: TrainingSession) -> dict[str, Any]:
     config = {field.name: getattr(ts.config, field.name) for field in fields(TrainConfig) if field.name != "lr"}
     if isinstance(config["optimizer"], ParamGroups):
         config["optimizer"] = without_functions(config["optimizer"], list(ts._trained.params.values()))

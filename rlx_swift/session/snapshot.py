@@ -26,7 +26,7 @@ def capture(ts: TrainingSession) -> tuple[Arrays, dict[str, Any]]:
     trainer, weights = ts._trainer, ts._weights
     arrays = {_key(ts, name): value for name, value in weights.all().items()}
     window = trainer.window
-    resident = trainer.resident | (_accumulators(ts).keys() if window.count else set())
+    resident = trainer.resident | (accumulators(ts).keys() if window.count else set())
     arrays.update({name: weights.store.get(name) for name in sorted(resident)})
     arrays.update({f"window/{name}": value for name, value in window.buffers.items()})
     data = {
@@ -54,8 +54,8 @@ def restore(ts: TrainingSession, arrays: Mapping[str, np.ndarray], data: Mapping
         raise CheckpointError("checkpoint", f"its counters are not whole: {error}") from None
     rule, weights = ts._trained.rule, ts._weights
     expected = {_key(ts, name): shape for name, shape in weights.shapes.items()} | rule.resident_shapes()
-    accumulators = _accumulators(ts)
-    for key, shape in (expected | (accumulators if window.count else {})).items():
+    accumulating = accumulators(ts)
+    for key, shape in (expected | (accumulating if window.count else {})).items():
         if key not in arrays:
             raise CheckpointError(f"checkpoint entry {key!r}", "it is missing")
         if arrays[key].shape != shape or arrays[key].dtype != np.float32:
@@ -67,7 +67,7 @@ def restore(ts: TrainingSession, arrays: Mapping[str, np.ndarray], data: Mapping
             weights.store.put(name, array)
         elif kind != "window":
             weights.store.put(key, array)
-            if key not in accumulators:
+            if key not in accumulating:
                 ts._trainer.resident.add(key)
     trainer = ts._trainer
     trainer.counters, trainer.scale, trainer.window = counters, scale, window
@@ -77,7 +77,7 @@ def _key(ts: TrainingSession, name: str) -> str:
     return f"{'param' if name in ts._trained.params else 'buffer'}/{name}"
 
 
-def _accumulators(ts: TrainingSession) -> dict[str, Shape]:
+def accumulators(ts: TrainingSession) -> dict[str, Shape]:
     """The shapes of the accumulators by name."""
     rule = ts._trained.rule
     present = {accumulator_name(name): shape for name, shape in rule.shapes.items()}

@@ -20,6 +20,7 @@ from ..precision import PrecisionPolicy, as_policy
 from . import checkpoint
 from . import feeds as feeding
 from .assignment import Trained
+from .bundle import export_bundle
 from .compiled import Programs
 from .config import TrainConfig
 from .device import pick
@@ -342,6 +343,22 @@ class TrainingSession:
         graph = prediction_graph(forward, self.loss, self._policy, outputs)
         kept = {name: self._weights.get(name) for name in (*graph.params, *graph.buffers)}
         write_package(path, lower(graph, baked=kept).model)
+
+    def export_bundle(self, path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -> None:
+        """Writes the run as a directory from which a Swift program goes on without Python.
+
+        It has the training and prediction programs, a checkpoint (that `load` takes too), and a manifest with
+        everything else as data. Its training updates inside the program, as after `with_fused_optimizer()`; from
+        the same checkpoint both go on bit for bit on the CPU device. Programs have fixed shapes: `sizes` gives
+        those of named dimensions. The same run gives the same bytes.
+
+        Raises:
+            ConfigError: what a bundle cannot hold: a Python function as schedule, an optimizer that runs on the
+                host alone, `scalars` that no formula can say.
+            ShapeError: a named dimension without a size.
+            LoweringError: a graph that Core ML cannot express.
+        """
+        export_bundle(self, path, sizes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes everything that the run is as one safetensors file, whole or not at all.

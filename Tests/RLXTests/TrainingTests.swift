@@ -1,0 +1,141 @@
+import Foundation
+import Testing
+
+@testable import RLX
+
+@Suite struct TrainingTests {
+    @Test func goesOnAsPythonDid() async throws {
+        let golden = try Bundles.golden()
+        let session = try TrainingSession(contentsOf: Bundles.url, configuration: .init(device: .cpu))
+        let batches = try golden.batches()
+        let tolerance = golden.tolerance
+        for (index, batch) in batches.prefix(8).enumerated() {
+            let report = try await session.step(batch)
+            #expect(abs(report.loss - golden.losses[index]) <= tolerance, "step \(index)")
+            #expect(!report.skipped)
+        }
+        for index in 8..<10 {
+            let loss = try await session.accumulate(batches[index], weight: 2)
+            #expect(abs(loss - golden.losses[index]) <= tolerance)
+        }
+        #expect(await session.pendingAccumulation == 2)
+        #expect(try await session.stepAccumulated() == 2)
+        let (loss, expected) = (try await session.evaluate(batches[0]), golden.evaluate)
+        #expect(abs(loss - expected) <= tolerance)
+        #expect(try await session.learningRate() == golden.lr)
+        for (expected, got) in [
+            (golden.params, try await session.parameters()), (golden.averages, try await session.averages()),
+        ] {
+            #expect(got.keys.sorted() == expected.keys.sorted())
+            for (name, values) in expected {
+                let scalars = try #require(got[name]).scalars(as: Float.self)
+                #expect(scalars.count == values.count)
+                for (a, b) in zip(scalars, values) { #expect(abs(Double(a) - Double(b)) <= tolerance, "\(name)") }
+            }
+        }
+    }
+
+    @Test func checkpointsAreWholeRuns() async throws {
+        let scratch = try Scratch()
+        let batches = try Bundles.golden().batches()
+        let first = try await TrainingSession.open(Bundles.url)
+        try await first.step(batches[0])
+        try await first.accumulate(batches[1])
+        try await first.save(to: scratch.url("run.ckpt"))
+        let second = try await TrainingSession.open(Bundles.url)
+        try await second.restore(from: scratch.url("run.ckpt"))
+        for session in [first, second] {
+            try await session.accumulate(batches[2])
+            try await session.stepAccumulated()
+            try await session.step(batches[3])
+        }
+        try await first.save(to: scratch.url("a"))
+        try await second.save(to: scratch.url("b"))
+        #expect(try Data(contentsOf: scratch.url("a")) == Data(contentsOf: scratch.url("b")))
+        #expect(scratch.names == ["a", "b", "run.ckpt"])
+    }
+
+    @Test func exportedModelPredictsAlike() async throws {
+        let scratch = try Scratch()
+        let batches = try Bundles.golden().batches()
+        let session = try await TrainingSession.open(Bundles.url)
+        try await session.step(batches[0])
+        let url = scratch.url("trained.mlpackage")
+        for _ in 0..<2 { try await session.export(to: url) }
+        let x = ["x": try #require(batches[1]["x"])]
+        let expected = try #require(try await session.predict(x)["logits"]).scalars(as: Float.self)
+        let got = try #require(try Model(contentsOf: url).predict(x)["logits"]).scalars(as: Float.self)
+        for (a, b) in zip(got, expected) { #expect(abs(a - b) < 1e-6) }
+    }
+
+    @Test func valuesByName() async throws {
+        let session = try await TrainingSession.open(Bundles.url)
+        let value = try Tensor([1, 2, 3, 4, 5] as [Float], shape: [5])
+        try await session.setParameter("b1", to: value)
+        #expect(try await session.parameter("b1") == value)
+        #expect(try await session.state(of: "b1").keys.sorted() == ["m", "v"])
+        try await session.setLearningRate(0.5)
+        #expect(try await session.learningRate() == 0.5)
+        #expect(session.inputs.map(\.name) == ["x", "y"])
+        await #expect(throws: RLXError.self) { try await session.setLearningRate(.nan) }
+        await #expect(throws: RLXError.self) { try await session.parameter("b9") }
+        await #expect(throws: RLXError.self) { try await session.state(of: "running") }
+        await #expect(throws: RLXError.self) {
+            try await session.setParameters(["b1": value, "w1": value])
+        }
+        #expect(try await session.parameter("b1") == value)
+    }
+
+    @Test func badBatchesChangeNothing() async throws {
+        let batches = try Bundles.golden().batches()
+        let session = try await TrainingSession.open(Bundles.url)
+        let before = try await session.parameters()
+        var bad: [(Batch, RLXError.Code)] = [([:], .notFound)]
+        var batch = batches[0]
+        batch["z"] = Tensor(1 as Float)
+        bad.append((batch, .notFound))
+        batch = batches[0]
+        batch["y"] = try Tensor([0, 0, 0, 0, 0, 3] as [Int32], shape: [6])
+        bad.append((batch, .badFeed))
+        batch["y"] = try Tensor([Float](repeating: 0, count: 6), shape: [6])
+        bad.append((batch, .badDType))
+        batch["y"] = try Tensor([0] as [Int32], shape: [1])
+        bad.append((batch, .badShape))
+        for (batch, code) in bad {
+            let error = await #expect(throws: RLXError.self) { try await session.step(batch) }
+            #expect(error?.code == code)
+        }
+        #expect(try await session.parameters() == before)
+        try await session.accumulate(batches[0])
+        await #expect(throws: RLXError.self) { try await session.step(batches[0]) }
+        await session.discardAccumulated()
+        try await session.step(batches[0])
+    }
+
+    /// Many tasks at once: they take turns, and the session ends where the same steps in a row end.
+    @Test func manyTasks() async throws {
+        let batch = try Bundles.golden().batches()[0]
+        let (one, many) = (try await TrainingSession.open(Bundles.url), try await TrainingSession.open(Bundles.url))
+        for _ in 0..<20 { try await one.step(batch) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<20 {
+                group.addTask { try await many.step(batch) }
+                group.addTask { _ = try await many.evaluate(batch) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await one.parameters() == many.parameters())
+    }
+
+    #if os(Linux)
+    @Test func coreMLComputesTheSame() async throws {
+        let batches = try Bundles.golden().batches()
+        let cpu = try TrainingSession(contentsOf: Bundles.url, configuration: .init(device: .cpu))
+        try await Device.$coreMLIsPresent.withValue(true) {
+            let other = try TrainingSession(contentsOf: Bundles.url, configuration: .init(device: .coreML))
+            for batch in batches { #expect(try await cpu.step(batch).loss == other.step(batch).loss) }
+            #expect(try await cpu.parameters() == other.parameters())
+        }
+    }
+    #endif
+}
