@@ -1,7 +1,6 @@
-/* window.c - convolution, its transpose, pooling and its derivative; see include/rlxk_window.h for what they mean. */
+/* window.c - convolution and its transpose over unfolded windows; see include/rlxk_window.h for what they mean. */
 #include "include/rlxk_window.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "isa.h"
@@ -85,5 +84,3 @@ size_t rlxk_conv_transpose_scratch(const rlxk_conv *c) {
 #include "isa_each.h"
 RLXK_DISPATCH(rlxk_conv_run, conv)
 RLXK_DISPATCH(rlxk_conv_transpose_run, conv_transpose)
-RLXK_DISPATCH(rlxk_pool_run, pool)
-RLXK_DISPATCH(rlxk_winner_run, winner)

@@ -25,6 +25,9 @@ struct WindowWinnerTests {
         Case(image: (5, 7), window: (2, 2), stride: (2, 2)), Case(image: (5, 5), window: (3, 3), stride: (2, 2)),
         Case(image: (5, 5), window: (3, 3), stride: (2, 2), padding: (1, 1)),
         Case(image: (6, 5), window: (3, 2), stride: (1, 2), padding: (0, 1)),
+        // Rows of more than a vector of windows.
+        Case(image: (4, 78), window: (2, 2), stride: (2, 2)), Case(image: (5, 41), window: (3, 3), stride: (2, 2)),
+        Case(image: (4, 21), window: (2, 3), stride: (1, 1)), Case(image: (3, 67), window: (2, 2), stride: (1, 3)),
     ]
     private let planes = [2, 3]
 

@@ -63,11 +63,15 @@ struct Node {
 extension Node {
     /// The same work on other buffers.
     func mappingBuffers(_ transform: (Int) -> Int) -> Node {
-        func moved(_ view: View) -> View {
+        mappingViews { view in
             var view = view
             view.buffer = transform(view.buffer)
             return view
         }
+    }
+
+    /// The same work on other views.
+    func mappingViews(_ moved: (View) -> View) -> Node {
         var node = self
         switch work {
         case .map(var map):

@@ -63,15 +63,20 @@ extension GraphBuilder {
         let image = try dense(x)
         let planes = x.shape[0] * x.shape[1]
         let size = windows.kernel.reduce(1, *)
+        var call = rlxk_pool()
+        call.window = windows.kernelWindow
+        call.planes = Int64(planes)
+        call.pooling = kind
+        let scratch = withUnsafePointer(to: call) { rlxk_pool_scratch($0) }
         add(
             .kernel(
                 Kernel(
                     run: rlxk_pool_run, reads: [image], writes: [result],
-                    nanoseconds: Double(result.count) * Double(size) * 0.3
-                ) { arguments, memory in
-                    var pool = rlxk_pool()
-                    pool.window = windows.kernelWindow
-                    pool.planes = Int64(planes)
+                    nanoseconds: Double(result.count) * Double(size) * 0.3, scratch: scratch
+                ) { [call] arguments, memory in
+                    var pool = call
+                    pool.scratch = memory.scratch.assumingMemoryBound(to: Float.self)
+                    pool.scratch_stride = Int64(memory.scratchStride)
                     pool.x = UnsafePointer(memory.read(0).assumingMemoryBound(to: Float.self))
                     pool.out = memory.write(0).assumingMemoryBound(to: Float.self)
                     let padded = Array(repeating: [1], count: 3 - windows.count.count) + divisors
@@ -79,7 +84,6 @@ extension GraphBuilder {
                         let stored = padded.map { UnsafePointer(arguments.store($0.map { Float($0) })) }
                         pool.divisor = (stored[0], stored[1], stored[2])
                     }
-                    pool.pooling = kind
                     return UnsafeRawPointer(arguments.store(pool))
                 }))
         return result

@@ -42,6 +42,7 @@ struct Emitter {
     private mutating func compile() throws(RuntimeError) {
         let wanted = Set(results.keys)
         graph.keepLive(for: wanted)
+        graph = Crops.fuse(graph, results: wanted)
         graph = WindowWinners.fuse(graph, results: wanted)
         graph.keepLive(for: wanted)
         graph = Epilogues.fuse(graph, results: wanted)

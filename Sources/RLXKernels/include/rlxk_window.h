@@ -46,10 +46,14 @@ typedef struct rlxk_pool {
     int64_t planes;
     const float *x;
     float *out;
-    const float *divisor[3];
+    const float *divisor[3]; /* of sums */
     rlxk_pooling pooling;
+    float *scratch;
+    int64_t scratch_stride;
 } rlxk_pool;
 
+/* Floats of scratch for each worker. */
+size_t rlxk_pool_scratch(const rlxk_pool *pool);
 void rlxk_pool_run(const void *pool, int32_t worker, int32_t workers);
 
 /* The derivative of a maximum over windows. Window (plane, row, column) lies at plane * plane_step + row * row_step +
