@@ -1,4 +1,4 @@
-"""Reading and writing one element of each row along an axis, at integer positions. Indices are clamped."""
+"""Reading and writing one element of each row along an axis, at integer positions; indices are as for `gather`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ir.tensor import Tensor
 from ..ir.types import Shape, TensorType, as_axis, broadcast
 from ._build import TensorLike, apply, graph_of, public, require_integers, require_numbers, same_dtype
 from .compare import equal
-from .index import clamp
+from .index import clamp, positions
 from .primitives import AxisAttrs, ScatterAlongAttrs, gather_along_clamped, scatter_along_clamped
 from .select import cast, full_like
 from .shape import broadcast_to
@@ -33,20 +33,22 @@ class PutAttrs(Attrs):
 
 @public
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tensor:
-    """x[..., indices[..., i, ...], ...] along an axis, as `numpy.take_along_axis` with clamped indices.
+    """x[..., indices[..., i, ...], ...] along an axis, as `numpy.take_along_axis`; indices as for `gather`.
 
     x and indices have the same rank and broadcast along the other axes.
     """
     graph = graph_of("take_along_axis", x, indices)
-    data, at = _fitted("take_along_axis", graph.as_tensor(x, f32), graph.as_tensor(indices, i32), axis)
-    return apply(TAKE_ALONG_AXIS, data, at, attrs=AxisAttrs(as_axis(axis, data.ndim, "take_along_axis")))
+    tensor = graph.as_tensor(x, f32)
+    at = as_axis(axis, tensor.ndim, "take_along_axis")
+    places = positions("take_along_axis", graph, indices, tensor.shape[at])
+    return apply(TAKE_ALONG_AXIS, *_fitted("take_along_axis", tensor, places, at), attrs=AxisAttrs(at))
 
 
 @public
 def put_along_axis(
     x: TensorLike, indices: TensorLike, values: TensorLike, axis: int = -1, mode: str = "update"
 ) -> Tensor:
-    """x with `values` put at the indices along an axis; the shapes of indices and values broadcast.
+    """x with `values` put at the indices (as for `gather`) along an axis; shapes of indices and values broadcast.
 
     `mode` "update" replaces (of several values for one place the last stays and gets the gradient), "add",
     "max" and "min" combine. Tied extremes share the gradient evenly.
@@ -55,8 +57,8 @@ def put_along_axis(
         raise ConfigError("put_along_axis mode", f"expected one of {', '.join(MODES)}, got {mode!r}")
     graph = graph_of("put_along_axis", x, indices, values)
     data = graph.as_tensor(x, f32)
-    place, new = graph.as_tensor(indices, i32), graph.as_tensor(values, data.dtype)
     at = as_axis(axis, data.ndim, "put_along_axis")
+    place, new = positions("put_along_axis", graph, indices, data.shape[at]), graph.as_tensor(values, data.dtype)
     if place.ndim != data.ndim:
         raise ShapeError("put_along_axis", f"expected indices of the rank of {data.type}, got {place.type}")
     rest = (*data.shape[:at], 1, *data.shape[at + 1 :])
@@ -65,9 +67,8 @@ def put_along_axis(
     return apply(PUT_ALONG_AXIS, *operands, attrs=PutAttrs(at, mode))
 
 
-def _fitted(subject: str, x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+def _fitted(subject: str, x: Tensor, indices: Tensor, at: int) -> tuple[Tensor, Tensor]:
     """Both broadcast to one shape, but for the axis."""
-    at = as_axis(axis, x.ndim, subject)
     if indices.ndim != x.ndim:
         raise ShapeError(subject, f"expected indices of the rank of {x.type}, got {indices.type}")
     shapes = [(*t.shape[:at], 1, *t.shape[at + 1 :]) for t in (x, indices)]

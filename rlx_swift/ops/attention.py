@@ -8,10 +8,12 @@ import numpy as np
 
 from ..dtypes import bool_, f32, i32
 from ..errors import ConfigError, DTypeError, ShapeError
+from ..ir.graph import Leaf, LeafKind
 from ..ir.tensor import Tensor
 from ..ir.types import as_axis, broadcast
 from ._build import TensorLike, as_tensors, public, require_float, require_integers
 from .arithmetic import add, mul, sub
+from .compare import not_equal
 from .linalg import matmul
 from .logical import logical_and
 from .select import cast, where
@@ -32,8 +34,8 @@ def scaled_dot_product_attention(
     """softmax(query key' scale) value over the last two axes (Vaswani et al. 2017, arXiv:1706.03762, eq. 1).
 
     query [..., L, E], key [..., S, E], value [..., S, V]; `scale` is 1 / sqrt(E) by default. A `mask` of bool
-    says which keys a query sees, one of floats is added to the scores; it broadcasts to [..., L, S]. `causal`
-    hides key j from query i < j. A query that sees no key gets zeros, with a gradient of zero.
+    says which keys a query sees, one of floats is added to the scores, and -inf in it hides a key; it broadcasts to
+    [..., L, S]. `causal` hides key j from query i < j. A query that sees no key gets zeros, with a gradient of zero.
     """
     q, k, v = as_tensors("attention", query, key, value)
     require_float("attention", q.type, k.type, v.type)
@@ -48,10 +50,19 @@ def scaled_dot_product_attention(
         return matmul(softmax(_hidden(scores, seen), -1), v)
     given = _mask(scores, mask)
     if given.dtype is not bool_:
-        return matmul(softmax(_hidden(add(scores, given), seen), -1), v)
+        if _is_finite(given):
+            return matmul(softmax(_hidden(add(scores, given), seen), -1), v)
+        shown = not_equal(given, -math.inf)
+        scores, given = add(scores, where(shown, given, 0.0)), shown
     seen = given if seen is None else logical_and(given, seen)
     weights = softmax(_hidden(scores, seen), -1)
     return matmul(where(broadcast_to(seen, scores.shape), weights, 0.0), v)  # a query may see no key at all
+
+
+def _is_finite(x: Tensor) -> bool:
+    """Whether x is a constant without -inf."""
+    leaf = x.producer
+    return isinstance(leaf, Leaf) and leaf.kind is LeafKind.CONSTANT and not np.isneginf(leaf.value).any()
 
 
 def _hidden(scores: Tensor, seen: Tensor | None) -> Tensor:

@@ -19,6 +19,7 @@ from .max_pool import BASES
 from .pool import PoolAttrs, Size, arguments, flat_padding, pool_infer, pooled, views, window_axes
 from .primitives import MilConvAttrs, mil_conv_transpose
 from .reduce import mean
+from .select import zeros_of_nothing
 from .slicing import concat, pad_constant, slice, slice_axis
 from .windows import Padding, as_sizes
 
@@ -141,6 +142,7 @@ def _grad_eval(arrays: tuple[np.ndarray, ...], attrs: AvgPoolGradAttrs) -> np.nd
     return conv_reference.add_windows(cols, attrs.size, attrs.strides, attrs.padding, (1,) * len(attrs.kernel))
 
 
+@zeros_of_nothing(_grad_infer)
 def _grad_lower(ins: tuple[Tensor, ...], attrs: AvgPoolGradAttrs) -> Tensor:
     (g,) = ins
     channels, rank = g.shape[1], len(attrs.kernel)

@@ -24,6 +24,7 @@ from ._build import TensorLike, apply, as_tensors, public, require_float, same_d
 from ._conv_batch import as_groups
 from .arithmetic import add
 from .primitives import MilConvAttrs, mil_conv, mil_conv_transpose
+from .select import zeros_of_nothing
 from .shape import reshape, transpose
 from .slicing import dilate, pad_constant, slice, slice_axis
 from .windows import Padding, Pads, as_padding, as_sizes, reach_of, window_counts
@@ -220,11 +221,13 @@ def _padded(x: Tensor, padding: Pads) -> tuple[Tensor, Pads]:
     return pad_constant(x, ((0, 0), (0, 0), *padding)), ((0, 0),) * len(padding)
 
 
+@zeros_of_nothing(_conv_infer)
 def _conv_lower(ins: tuple[Tensor, ...], attrs: ConvAttrs) -> Tensor:
     x, padding = _padded(ins[0], attrs.padding)
     return mil_conv(x, _spread(ins[1], attrs.dilation), MilConvAttrs(attrs.strides, padding, attrs.groups))
 
 
+@zeros_of_nothing(_transpose_infer)
 def _transpose_lower(ins: tuple[Tensor, ...], attrs: ConvGradAttrs) -> Tensor:
     g, w = ins[0], _spread(ins[1], attrs.dilation)
     whole = mil_conv_transpose(g, w, MilConvAttrs(attrs.strides, ((0, 0),) * len(attrs.size), attrs.groups))
@@ -236,6 +239,7 @@ def _transpose_lower(ins: tuple[Tensor, ...], attrs: ConvGradAttrs) -> Tensor:
     return pad_constant(slice(whole, begin, end), widths)
 
 
+@zeros_of_nothing(_weight_grad_infer)
 def _weight_grad_lower(ins: tuple[Tensor, ...], attrs: ConvGradAttrs) -> Tensor:
     # dw[o, c, i] = sum over n, y of x[n, c, y + i] g[n, o, y]: a convolution whose channels are the batch and
     # whose batch is the input channels.

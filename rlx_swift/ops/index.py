@@ -1,7 +1,7 @@
 """Reading and adding at integer positions: gather, its transpose scatter_add, one_hot.
 
-Indices are clamped to their range, since Core ML reads or drops something else without an error. Indices
-that a caller feeds are checked before a run; see `rlx_swift.session`.
+Indices are clamped to their range, since Core ML reads or drops something else without an error. Those that
+a caller feeds are checked before a run, see `rlx_swift.session`; constants are checked when a graph is built.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..dtypes import DType, bool_, f16, f32, i32
 from ..errors import ShapeError
+from ..ir.graph import Graph, Leaf, LeafKind
 from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Mil, NotDifferentiable, Op, OpKind
 from ..ir.tensor import FUNCTIONS, Tensor
 from ..ir.types import Shape, TensorType, as_axis, as_int
@@ -50,24 +51,39 @@ class OneHotAttrs(Attrs):
 
 @public
 def gather(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
-    """The slices of x at `indices` (i32, any rank) along an axis, as `numpy.take` with mode "clip".
+    """The slices of x at `indices` (i32, any rank) along an axis: x.shape[:axis] + indices.shape + x.shape[axis+1:].
 
-    The result has the shape x.shape[:axis] + indices.shape + x.shape[axis+1:].
+    Constant indices are `numpy.take`'s: negative ones count from the end, others outside are a ShapeError. What
+    is only known at run time is clamped, as with mode "clip".
     """
     graph = graph_of("gather", x, indices)
     table = graph.as_tensor(x, f32)
     if table.dtype is bool_:  # MIL gathers no bools
         return cast(gather(cast(table, i32), indices, axis), bool_)
-    return apply(GATHER, table, graph.as_tensor(indices, i32), attrs=GatherAttrs(as_axis(axis, table.ndim, "gather")))
+    at = as_axis(axis, table.ndim, "gather")
+    return apply(GATHER, table, positions("gather", graph, indices, table.shape[at]), attrs=GatherAttrs(at))
+
+
+def positions(subject: str, graph: Graph, indices: TensorLike, size: int) -> Tensor:
+    """Indices into an axis of `size` as a tensor; constants as NumPy takes them, from the end where negative."""
+    tensor = graph.as_tensor(indices, i32)
+    leaf = tensor.producer
+    if not isinstance(leaf, Leaf) or leaf.kind is not LeafKind.CONSTANT or tensor.dtype is not i32:
+        return tensor
+    outside = (leaf.value < -size) | (leaf.value >= size)
+    if outside.any():
+        raise ShapeError(subject, f"index {leaf.value[outside][0]} is outside an axis of {size} elements")
+    return graph.constant(np.where(leaf.value < 0, leaf.value + size, leaf.value).astype(np.int32))
 
 
 @public
 def scatter_add(updates: TensorLike, indices: TensorLike, size: int, axis: int = 0) -> Tensor:
     """Zeros of `size` along an axis, with each slice of `updates` added at its index: the transpose of `gather`."""
     graph = graph_of("scatter_add", updates, indices)
-    values, where = graph.as_tensor(updates, f32), graph.as_tensor(indices, i32)
+    values, count = graph.as_tensor(updates, f32), as_int(size, "scatter_add size")
+    where = positions("scatter_add", graph, indices, count)
     at = as_axis(axis, values.ndim - where.ndim + 1, "scatter_add")
-    return apply(SCATTER_ADD, values, where, attrs=ScatterAttrs(at, as_int(size, "scatter_add size")))
+    return apply(SCATTER_ADD, values, where, attrs=ScatterAttrs(at, count))
 
 
 @public
@@ -177,7 +193,7 @@ def _scatter_lower(ins: tuple[Tensor, ...], attrs: ScatterAttrs) -> Tensor:
     if updates.dtype is f16 or count * attrs.size > _ONE_HOT_LIMIT:
         return scatter_add_clamped(reshape(updates, (*lead, count, *trail)), at, attrs.size, axis)
     rows = reshape(updates, (math.prod(lead), count, math.prod(trail)))
-    flat = reshape(transpose(rows, (1, 0, 2)), (count, -1))
+    flat = reshape(transpose(rows, (1, 0, 2)), (count, rows.shape[0] * rows.shape[2]))
     sums = matmul(one_hot(at, attrs.size), flat, transpose_x=True)
     table = transpose(reshape(sums, (attrs.size, rows.shape[0], rows.shape[2])), (1, 0, 2))
     return reshape(table, (*lead, attrs.size, *trail))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,7 +73,7 @@ def _max_pool(
 def _first_winner(x: np.ndarray, y: np.ndarray, attrs: PoolAttrs) -> np.ndarray:
     """True at the first winner of each window, [N, C, out..., kernel...]."""
     windows = views(x, attrs, -np.inf)
-    hits = (windows == np.expand_dims(y, window_axes(attrs))).reshape(*y.shape, -1)
+    hits = (windows == np.expand_dims(y, window_axes(attrs))).reshape(*y.shape, math.prod(attrs.kernel))
     first = np.zeros_like(hits)
     np.put_along_axis(first, hits.argmax(-1)[..., None], True, -1)
     return (first & hits).reshape(windows.shape)

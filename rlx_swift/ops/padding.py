@@ -8,34 +8,42 @@ import numpy as np
 
 from ..errors import ConfigError, ShapeError
 from ..ir.tensor import Tensor
-from ..ir.types import as_shape
 from ._build import TensorLike, as_tensors, public
 from .shape import broadcast_to
 from .slicing import concat, flip, pad_constant, slice_axis
 
+Widths = int | Sequence[int] | Sequence[Sequence[int]] | np.ndarray
 _MODES = ("constant", "reflect", "edge", "wrap")
 
 
 @public
-def pad(x: TensorLike, widths: Sequence[Sequence[int]], value: float = 0.0, mode: str = "constant") -> Tensor:
-    """x with `widths[i] = (before, after)` elements put around each axis i.
+def pad(x: TensorLike, widths: Widths, value: float = 0.0, mode: str = "constant") -> Tensor:
+    """x with `widths[i] = (before, after)` elements put around each axis i; one pair or number is for every axis.
 
     `mode` as in NumPy: "constant" puts `value`, "reflect" mirrors at the edge element without repeating it,
     "edge" repeats it, "wrap" takes the other end. "reflect" and "wrap" reach as far as the tensor does.
     """
     if mode not in _MODES:
         raise ConfigError("pad mode", f"expected one of {', '.join(_MODES)}, got {mode!r}")
-    if mode == "constant":
-        return pad_constant(x, widths, value)
     (tensor,) = as_tensors("pad", x)
-    if not isinstance(widths, (Sequence, np.ndarray)) or len(widths) != tensor.ndim:
-        raise ShapeError("pad", f"expected a pair of widths for each axis of {tensor.type}, got {widths!r}")
-    for axis, pair in enumerate(widths):
-        sides = as_shape(pair, "pad")
-        if len(sides) != 2:
-            raise ShapeError("pad", f"expected a pair of widths for axis {axis}, got {pair!r}")
-        tensor = _pad_axis(tensor, axis, sides[0], sides[1], mode)
+    pairs = _pairs(tensor, widths)
+    if mode == "constant":
+        return pad_constant(tensor, pairs, value)
+    for axis, (before, after) in enumerate(pairs):
+        tensor = _pad_axis(tensor, axis, before, after, mode)
     return tensor
+
+
+def _pairs(x: Tensor, widths: Widths) -> list[tuple[int, int]]:
+    """(before, after) for each axis, as NumPy broadcasts widths."""
+    try:
+        array = np.asarray(widths)
+        pairs = np.broadcast_to(array if array.size else array.reshape(0, 2), (x.ndim, 2))
+    except ValueError:
+        pairs = np.zeros((0, 2))
+    if len(pairs) != x.ndim or (x.ndim and array.dtype.kind not in "iu") or (pairs < 0).any():
+        raise ShapeError("pad", f"expected a pair of widths of at least 0 for each axis of {x.type}, got {widths!r}")
+    return [(int(before), int(after)) for before, after in pairs]
 
 
 def _pad_axis(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:

@@ -41,7 +41,7 @@ def pool_infer(types: tuple[TensorType, ...], attrs: PoolAttrs) -> tuple[TensorT
     if min(*attrs.kernel, *attrs.strides) < 1 or not all(inside):
         raise ShapeError("pooling", f"expected sizes and strides of at least 1, padding below the kernel, got {attrs}")
     shape = pooled(x.shape, attrs)
-    if min(shape[2:]) < 1:
+    if min(*shape[2:], *x.shape[2:]) < 1:
         raise ShapeError("pooling", f"the window {attrs.kernel} does not fit {x} with padding {attrs.padding}")
     return (x.with_shape(shape),)
 

@@ -12,13 +12,14 @@ import numpy as np
 
 from ..dtypes import f32, i32
 from ..errors import ShapeError
+from ..ir.graph import Leaf, LeafKind
 from ..ir.tensor import Tensor
 from ..ir.types import Shape, as_shape
 from ._build import TensorLike, as_tensors, graph_of, public, require_integers, same_dtype
 from .along import put_along_axis
 from .arithmetic import add, maximum, minimum, mul, sub
 from .compare import greater_equal, less
-from .index import clamp, gather
+from .index import clamp, gather, positions
 from .logical import logical_and
 from .select import where
 from .shape import reshape
@@ -90,10 +91,18 @@ def _flat(indices: Tensor, sizes: Shape) -> Tensor:
     """The row-major number of each position, of the shape indices.shape[:-1]."""
     total = None
     for k, size in enumerate(sizes):
-        part = clamp(reshape(slice_axis(indices, -1, k, k + 1), indices.shape[:-1]), size)
+        part = _column(indices, k, size)
         total = part if total is None else add(mul(total, size), part)
     assert total is not None
     return total
+
+
+def _column(indices: Tensor, k: int, size: int) -> Tensor:
+    """Entry k of each position, inside its axis."""
+    leaf = indices.producer
+    if isinstance(leaf, Leaf) and leaf.kind is LeafKind.CONSTANT:
+        return positions("positions", indices.graph, leaf.value[..., k], size)
+    return clamp(reshape(slice_axis(indices, -1, k, k + 1), indices.shape[:-1]), size)
 
 
 # Slices at run-time positions

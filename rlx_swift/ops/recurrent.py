@@ -133,8 +133,8 @@ def _check(subject: str, count: int, x: Tensor, h: Tensor, wx: Tensor, wh: Tenso
 
 
 def _start(subject: str, x: Tensor, wh: Tensor, given: TensorLike | None) -> Tensor:
-    if x.ndim != 3 or wh.ndim != 2:
-        raise ShapeError(subject, f"expected x [N, T, I] and w_hh of rank 2, got {x.type} and {wh.type}")
+    if x.ndim != 3 or not x.shape[1] or wh.ndim != 2:
+        raise ShapeError(subject, f"expected x [N, T, I] with T >= 1 and w_hh of rank 2, got {x.type} and {wh.type}")
     if given is None:
         return full(x.graph, (x.shape[0], wh.shape[0]), 0.0, x.dtype)
     return x.graph.as_tensor(given, x.dtype)

@@ -17,7 +17,7 @@ from ._build import TensorLike, apply, public, require_numbers
 from .arithmetic import as_numbers, mul
 from .reduce import Axis, ReduceAttrs, reduce, reduction, restore
 from .reduce import sum as reduce_sum
-from .shape import reshape, transpose
+from .shape import expand_dims, reshape, transpose
 from .slicing import flip, pad_constant, slice_axis
 
 
@@ -114,12 +114,12 @@ def others(x: Tensor, axes: Axis) -> Tensor:
     size = 1 << max(count - 1, 0).bit_length()
     levels = [pad_constant(reshape(rows, (lead, count)), ((0, 0), (0, size - count)), 1.0)]
     while levels[-1].shape[1] > 1:
-        pairs = reshape(levels[-1], (lead, -1, 2))
+        pairs = reshape(levels[-1], (lead, levels[-1].shape[1] // 2, 2))
         levels.append(mul(pairs[:, :, 0], pairs[:, :, 1]))
     result = None
     for level in reversed(levels[:-1]):
-        siblings = flip(reshape(level, (lead, -1, 2)), 2)
-        handed = siblings if result is None else mul(reshape(result, (lead, -1, 1)), siblings)
+        siblings = flip(reshape(level, (lead, level.shape[1] // 2, 2)), 2)
+        handed = siblings if result is None else mul(expand_dims(result, 2), siblings)
         result = reshape(handed, level.shape)
     if result is None:
         return x.graph.constant(np.ones(x.shape, x.dtype.numpy))

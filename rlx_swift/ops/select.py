@@ -141,6 +141,8 @@ def in_f32(rule: Rule) -> Rule:
 
 # full
 
+Lower = Callable[[tuple[Tensor, ...], Any], Tensor]
+
 
 @dataclass(frozen=True)
 class FullAttrs(Attrs):
@@ -163,6 +165,22 @@ def full(graph: Graph, shape: Sequence[int] | int, value: float, dtype: DType = 
     if not sizes or dtype is bool_:
         return graph.constant(np.full(sizes, host), dtype)
     return graph.apply(FULL, (), FullAttrs(sizes, float(value), dtype))[0]
+
+
+def zeros_of_nothing(infer: Callable[..., tuple[TensorType, ...]]) -> Callable[[Lower], Lower]:
+    """For a lowering whose MIL ops need elements: where an operand has none there is nothing to sum."""
+
+    def decorate(lower: Lower) -> Lower:
+        @functools.wraps(lower)
+        def build(ins: tuple[Tensor, ...], attrs: Any) -> Tensor:
+            if all(x.size for x in ins):
+                return lower(ins, attrs)
+            (result,) = infer(tuple([x.type for x in ins]), attrs)
+            return full(ins[0].graph, result.shape, 0.0, result.dtype)
+
+        return build
+
+    return decorate
 
 
 @public

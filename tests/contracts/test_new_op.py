@@ -11,6 +11,7 @@ from rlx_swift.errors import GraphError
 from rlx_swift.ir import op as records
 from rlx_swift.ir.graph import Graph
 from rlx_swift.ir.op import Case, Decompose, NoAttrs, Op, OpKind, registry
+from rlx_swift.ops._build import require_float
 from rlx_swift.testing import sample, strategies
 from tests.contracts import test_op_batches as batches
 from tests.contracts import test_op_derivatives as derivatives
@@ -18,8 +19,14 @@ from tests.contracts import test_op_meaning as meaning
 from tests.contracts import test_op_records as record
 from tests.oracles import ORACLES
 
+
+def of_floats(types, attrs):
+    require_float("cube", *types)
+    return types
+
+
 FIELDS = {
-    "name": "cube", "summary": "x to the third power", "attrs": NoAttrs, "infer": lambda types, attrs: types,
+    "name": "cube", "summary": "x to the third power", "attrs": NoAttrs, "infer": of_floats,
     "eval": lambda arrays, attrs: arrays[0] ** 3,
     "vjp": lambda g, out, ins, attrs: (g * (3.0 * ops.square(ins[0])),),
     "jvp": lambda ts, out, ins, attrs: ts[0] * (3.0 * ops.square(ins[0])),

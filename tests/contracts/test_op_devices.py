@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import rlx_swift as rlx
 from rlx_swift.dtypes import f16
+from rlx_swift.errors import RlxError
 from rlx_swift.ir.op import OpKind
 from rlx_swift.testing import Tolerance, assert_devices_agree, sample, strategies, tolerance
-from tests.contracts.cases import every_case, every_smooth_case, single_case
+from tests.contracts.cases import every_case, every_smooth_case, single_case, spoilt
 
 pytestmark = pytest.mark.native
 LOOSE = Tolerance(2e-4, 1e-4)  # several ops after one another
@@ -33,6 +34,25 @@ def test_every_op(op, case):
 @single_case
 def test_every_op_in_f16(op, case):
     agree(op, dataclasses.replace(case, dtypes=tuple(f16 if t.dtype.is_float else t.dtype for t in case.types())))
+
+
+@every_case
+def test_operands_without_elements(op, case):
+    for types in spoilt(case.types()):
+        if all(t.size for t in types):
+            continue
+        try:
+            op.result_types(types, case.attrs)
+        except RlxError:
+            continue
+        graph = rlx.Graph()
+        operands = tuple(graph.input(f"x{i}", t.shape, t.dtype) for i, t in enumerate(types))
+        graph.set_outputs({f"y{i}": t for i, t in enumerate(graph.apply(op, operands, case.attrs))})
+        wrt = [f"x{i}" for i, t in enumerate(types) if t.dtype.is_float and i not in case.held]
+        differentiable = wrt and callable(op.vjp) and any(t.dtype.is_float for t in graph.outputs.values())
+        for form in (graph, rlx.vjp(graph, wrt)) if differentiable else (graph,):
+            feeds = {n: np.zeros(t.shape, t.dtype.numpy) for n, t in form.inputs.items()}
+            assert_devices_agree(form, feeds, within=LOOSE, allow_nonfinite=True)
 
 
 @every_smooth_case

@@ -11,9 +11,9 @@ import rlx_swift as rlx
 from rlx_swift import dtypes
 from rlx_swift.errors import RlxError
 from rlx_swift.ir.op import OpKind
-from rlx_swift.ir.types import TensorType
+from rlx_swift.passes.decompose import decompose
 from rlx_swift.testing import assert_close, sample, tolerance
-from tests.contracts.cases import WITHIN_F64, decomposed_case, every_case, every_op, mil_case, single_case
+from tests.contracts.cases import WITHIN_F64, decomposed_case, every_case, every_op, mil_case, single_case, spoilt
 from tests.oracles import ORACLES
 
 F64 = np.float64
@@ -102,20 +102,6 @@ def test_lowering_names_parameters_of_plain_types(op, case):
 # Refusals
 
 
-def spoilt(types: tuple[TensorType, ...]) -> list[tuple[TensorType, ...]]:
-    """Operand types with one thing changed, or one operand too many or too few."""
-    variants = [types[1:], (*types, TensorType((2, 3)))]
-    for i, type in enumerate(types):
-        changes = [type.with_dtype(d) for d in dtypes.ALL if d is not type.dtype]
-        changes += [type.with_shape((*type.shape, 2)), type.with_shape((2, *type.shape))]
-        changes += [type.with_shape(type.shape[1:])] if type.rank else []
-        for axis in range(type.rank):
-            for size in (0, 1, type.shape[axis] + 1):
-                changes.append(type.with_shape((*type.shape[:axis], size, *type.shape[axis + 1 :])))
-        variants += [(*types[:i], changed, *types[i + 1 :]) for changed in changes]
-    return [v for v in variants if v != types]
-
-
 @pytest.mark.filterwarnings("ignore:Mean of empty slice")
 @every_case
 def test_infer_refuses_other_operands_with_our_errors_or_eval_takes_them(op, case):
@@ -129,3 +115,24 @@ def test_infer_refuses_other_operands_with_our_errors_or_eval_takes_them(op, cas
             results = op.eval(tuple(arrays), case.attrs)
         for type, value in zip(inferred, results if isinstance(results, tuple) else (results,), strict=True):
             assert np.shape(value) == type.shape, (types, type, np.shape(value))
+
+
+@every_case
+def test_what_infer_takes_can_be_lowered_and_differentiated(op, case):
+    for types in spoilt(case.types()):
+        try:
+            op.result_types(types, case.attrs)
+        except RlxError:
+            continue
+        graph = rlx.Graph()
+        operands = tuple(graph.input(f"x{i}", t.shape, t.dtype) for i, t in enumerate(types))
+        results = graph.apply(op, operands, case.attrs)
+        graph.set_outputs({f"y{i}": t for i, t in enumerate(results)})
+        decompose(graph).verify() if operands else None
+        wrt = [f"x{i}" for i, t in enumerate(types) if t.dtype.is_float and i not in case.held]
+        if wrt and callable(op.vjp) and any(t.dtype.is_float for t in results):
+            for derive in (rlx.vjp, rlx.jvp):
+                derivative = derive(graph, wrt)
+                decompose(derivative).verify()
+                feeds = {n: np.zeros(t.shape, t.dtype.numpy) for n, t in derivative.inputs.items()}
+                rlx.evaluate(derivative, feeds)

@@ -113,3 +113,24 @@ def test_rotary_positions_along_another_axis_and_for_each_row():
 def test_refused(call, error):
     with pytest.raises(error):
         value(call, Q)
+
+
+def test_minus_infinity_in_an_added_mask_hides_a_key():
+    shown = np.array([[True] * 5, [False] * 5, [True, False, True, False, True]])
+    added = np.where(shown, np.float32([0.5, 0, -1, 2, 0]), -np.inf).astype(np.float32)
+
+    def by_sum(q, k, v, mask=added, **options):
+        return ops.scaled_dot_product_attention(q, k, v, mask, **options)
+
+    def by_both(q, k, v, causal=False):
+        return ops.scaled_dot_product_attention(
+            q, k, v, np.where(shown, added, -1e9).astype(np.float32), causal=causal
+        ) * np.float32(shown.any(1))[:, None]
+
+    for causal in (False, True):
+        constant = value(lambda *x, c=causal: by_sum(*x, causal=c), Q, K, V)
+        same(constant, value(lambda *x, c=causal: by_both(*x, causal=c), Q, K, V), 1e-5, 1e-6)
+        assert (constant[:, 1] == 0).all()
+        fed = [lambda q, k, v, m, c=causal: by_sum(q, k, v, m, causal=c), Q, K, V, added]
+        same(value(*fed), constant, 1e-6, 1e-6)
+        assert all(np.isfinite(g).all() for g in gradients(*fed))

@@ -89,7 +89,7 @@ ROWS = [
     ("pad", lambda a: ops.pad(a.m, ((0, 0), (3, 0)), mode="reflect"), ShapeError),
     ("pad", lambda a: ops.pad(a.m, ((0, 0), (4, 0)), mode="wrap"), ShapeError),
     ("pad", lambda a: ops.pad(a.e, ((1, 0), (0, 0)), mode="edge"), ShapeError),
-    ("pad", lambda a: ops.pad(a.m, ((0, 0),), mode="edge"), ShapeError),
+    ("pad", lambda a: ops.pad(a.m, ((0, 0),) * 3, mode="edge"), ShapeError),
     ("pad", lambda a: ops.pad(a.m, ((0, 0), (1,)), mode="edge"), ShapeError),
     ("pad", lambda a: ops.pad(a.m, ((0, 0), (0, 0)), mode="mirror"), ConfigError),
     ("take_along_axis", lambda a: ops.take_along_axis(a.m, a.m), DTypeError),
@@ -140,10 +140,19 @@ ROWS = [
     ("slice", lambda a: ops.slice(a.m, (0, 0), (1, 1), (0, 1)), ShapeError),
     ("slice", lambda a: ops.slice(a.m, (0.5, 0), (1, 1)), ShapeError),
     ("slice", lambda a: ops.slice_axis(a.m, 2, 0, 1), ShapeError),
-    ("pad", lambda a: ops.pad(a.m, ((1, 1),)), ShapeError),
+    ("pad", lambda a: ops.pad(a.m, ((1, 1),) * 3), ShapeError),
     ("pad", lambda a: ops.pad(a.m, ((1, 1), (1,))), ShapeError),
     ("pad", lambda a: ops.pad(a.m, ((1, -1), (0, 0))), ShapeError),
-    ("pad", lambda a: ops.pad(a.m, 1), ShapeError),
+    ("pad", lambda a: ops.pad(a.m, 1.5), ShapeError), ("pad", lambda a: ops.pad(a.m, -1), ShapeError),
+    *[
+        (name, lambda a, f=function, i=index: f(a, np.int32([[0], [i]])), ShapeError)
+        for name, function in {
+            "gather": lambda a, i: ops.gather(a.m, i), "take_along_axis": lambda a, i: ops.take_along_axis(a.m, i, 0),
+            "put_along_axis": lambda a, i: ops.put_along_axis(a.m, i, a.m, 0), "take": lambda a, i: ops.take(a.m, i, 0),
+            "scatter_add": lambda a, i: ops.scatter_add(ops.reshape(a.m, (2, 1, 3)), i, 2),
+            "gather_nd": lambda a, i: ops.gather_nd(a.m, i), "scatter_nd": lambda a, i: ops.scatter_nd(a.m, i, a.m),
+        }.items() for index in (2, -3)
+    ],
     ("flip", lambda a: ops.flip(a.m, 2), ShapeError),
     ("matmul", lambda a: a.s @ a.m, ShapeError),
     ("matmul", lambda a: a.m @ a.m, ShapeError),

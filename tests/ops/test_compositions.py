@@ -52,6 +52,15 @@ ROWS = [
          lambda x, m=mode: np.pad(x, ((1, 0), (2, 1), (0, 3)), mode=m), (T,))
         for mode in ("constant", "reflect", "edge", "wrap")
     ],
+    ("pad-number", lambda x: ops.pad(x, 2), lambda x: np.pad(x, 2), (M,)),
+    ("pad-pair", lambda x: ops.pad(x, (1, 2), mode="edge"), lambda x: np.pad(x, (1, 2), mode="edge"), (T,)),
+    ("pad-one-pair", lambda x: ops.pad(x, ((0, 1),)), lambda x: np.pad(x, ((0, 1),)), (T,)),
+    ("gather-from-the-end", lambda x: ops.gather(x, I([-1, 0, -3]), 1), lambda x: x[:, [-1, 0, -3]], (T,)),
+    ("take_along-from-the-end", lambda x: ops.take_along_axis(x, IDS - 3, 1),
+     lambda x: np.take_along_axis(x, IDS - 3, 1), (M,)),
+    ("put_along-from-the-end", lambda x, v: ops.put_along_axis(x, IDS - 3, v, 1),
+     lambda x, v: put(x, IDS - 3, v, 1), (M, (2, 2))),
+    ("gather_nd-from-the-end", lambda x: ops.gather_nd(x, I([[-1, 2], [0, -3]])), lambda x: x[[1, 0], [2, 0]], (T,)),
     ("take", lambda x: ops.take(x, I([[5, 0], [3, 3]])), lambda x: np.take(x, [[5, 0], [3, 3]]), (M,)),
     ("index_select", lambda x: ops.index_select(x, 1, I([2, 0])), lambda x: x[:, [2, 0]], (T,)),
     ("take_along", lambda x: ops.take_along_axis(x, IDS, 1), lambda x: np.take_along_axis(x, IDS, 1), (M,)),

@@ -12,7 +12,7 @@ from rlx_swift.ir.graph import Graph
 from rlx_swift.ir.op import OpKind, registry
 from rlx_swift.ops.reduce import ReduceAttrs
 from rlx_swift.testing import assert_close, tolerance
-from tests.helpers import run, same, value
+from tests.helpers import gradients, run, same, value
 from tests.oracles import ORACLES
 
 pytestmark = pytest.mark.usefixtures("each_device")
@@ -159,6 +159,16 @@ def test_max_pooling_ignores_padding_and_keeps_nan():
     same(value(lambda x: ops.max_pool2d(x, 3, 1, 1), low), low)
     low[0, 0, 0, 0] = NAN
     assert np.isnan(value(lambda x: ops.max_pool2d(x, 2), low)).all()
+
+
+def test_pooling_and_convolving_an_empty_batch():
+    images, kernel = np.ones((0, 2, 4, 4)), np.ones((3, 2, 2, 2))
+    for pool in (ops.max_pool2d, ops.avg_pool2d):
+        assert value(lambda x, p=pool: p(x, 2), images).shape == (0, 2, 2, 2)
+        assert gradients(lambda x, p=pool: p(x, 2), images).shape == images.shape
+    dx, dw = gradients(ops.conv2d, images, kernel)
+    assert dx.shape == images.shape
+    same(dw, np.zeros(kernel.shape))
 
 
 def test_computed_indices_outside_their_range_are_clamped():
