@@ -17,7 +17,7 @@ var targets: [Target] = [
     .target(name: "MILRuntime", dependencies: ["MILFormat", "RLXKernels"]),
     .target(
         name: "RLX", dependencies: ["MILRuntime", "MILFormat"], resources: [.copy("PrivacyInfo.xcprivacy")]),
-    .target(name: "RLXBridge", dependencies: ["RLX", "CRLX"]),
+    .target(name: "RLXBridge", dependencies: ["RLX", "MILRuntime", "CRLX"]),
 
     // MARK: Tests
     .testTarget(name: "RLXKernelsTests", dependencies: ["RLXKernels"]),

@@ -83,6 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("model", type=Path, metavar="MODEL", help="an .mlpackage folder or a bare model file")
     _add_json(inspect)
 
+    serve = _add(
+        commands, "serve-model", _serve, "answer requests to load models and predict, for other programs",
+        "Reads one JSON object a line from stdin and writes one answer a line to stdout; arrays travel as .npy files. "
+        "It ends when stdin does.",
+    )
+    serve.add_argument("--device", choices=DEVICES, help="default: the best present")
+
     validate = _add(
         commands, "validate", _validate, "check a Core ML package",
         "Checks an .mlpackage against the rules of the format and of Core ML, then with coremltools' own loader where "
@@ -190,6 +197,12 @@ def _inspect(options: argparse.Namespace) -> None:
 
     found = inspect_model(options.model)
     print(json.dumps(asdict(found), indent=2) if options.json else found)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from .server import serve_process
+
+    serve_process(options.device)
 
 
 def _validate(options: argparse.Namespace) -> None:

@@ -20,6 +20,25 @@ public enum ElementType: Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// The run-time type that holds the values of a type that exists only in constants; nil where none does.
+    init?(carrying type: DataType) {
+        switch type {
+        case .uint1, .uint2, .uint3, .uint4, .uint6: self = .uint8
+        case .int4: self = .int8
+        case .uint32, .int64, .uint64: self = .int32
+        case .float64: self = .float32
+        default: self.init(type)
+        }
+    }
+
+    /// The type whose number in `MIL.proto` this is.
+    public init?(milCode code: Int32) {
+        guard let type = DataType(rawValue: code) else { return nil }
+        self.init(type)
+    }
+
+    public var milCode: Int32 { dataType.rawValue }
+
     public var dataType: DataType {
         switch self {
         case .float32: .float32

@@ -57,10 +57,14 @@ public final class Plan: @unchecked Sendable {
     /// Verifies, simplifies and plans `function`, whose shapes must all be numbers.
     /// - Throws: `RuntimeError.unsupported` for what this runtime does not have, `.invalid` for a program that breaks
     ///   MIL's rules, `.badOption` for options that do not fit the function.
-    public init(
+    public convenience init(
         _ function: Function, blobs: some BlobSource, options: PlanOptions = .init()
     ) throws(RuntimeError) {
-        let program = try Importer(function, blobs: blobs)
+        try self.init(Importer(function, blobs: blobs), options: options)
+    }
+
+    /// Plans what was imported.
+    init(_ program: Importer, options: PlanOptions) throws(RuntimeError) {
         try Self.check(options, program)
         let graph = program.graph
 

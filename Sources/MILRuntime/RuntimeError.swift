@@ -49,11 +49,15 @@ extension RuntimeError {
         case outputCount(declared: Int, expected: Int)
         case declaredType(output: String, declared: String, inferred: String)
         case constantPayload
+        case notAState
+        case notAList
+        case noBlocks(Int)
     }
 
     public enum OptionFault: Sendable, Hashable {
         case unknownInput(option: String, name: String)
         case unknownOutput(name: String)
+        case missingInput(name: String)
         case mismatch(name: String, got: String, expected: String)
         case donatedTwice(name: String)
         case rangeNeedsInt32(name: String)
@@ -131,6 +135,9 @@ extension RuntimeError.Fault: CustomStringConvertible {
         case .outputCount(let declared, let expected): "it declares \(declared) outputs and makes \(expected)"
         case .declaredType(let output, let declared, let inferred):
             "the output \"\(output)\" is declared as \(declared), but by its inputs it is \(inferred)"
+        case .notAState: "its input is no state of the function"
+        case .notAList: "the parameter ls is no list"
+        case .noBlocks(let count): "it needs \(count) blocks that fit its inputs and outputs"
         case .constantPayload: "its value does not have the elements that its type says"
         }
     }
@@ -141,6 +148,7 @@ extension RuntimeError.OptionFault: CustomStringConvertible {
         switch self {
         case .unknownInput(let option, let name): "\(option) names \"\(name)\", which is no input of the function"
         case .unknownOutput(let name): "\"\(name)\" is to be donated to, but is no output of the function"
+        case .missingInput(let name): "no value is given for \"\(name)\""
         case .mismatch(let name, let got, let expected): "\"\(name)\" is \(got), the function says \(expected)"
         case .donatedTwice(let name): "the output \"\(name)\" is donated to more than one input"
         case .rangeNeedsInt32(let name): "a range was given for \"\(name)\", which is not an int32 input"
@@ -149,7 +157,7 @@ extension RuntimeError.OptionFault: CustomStringConvertible {
 
     var subject: String {
         switch self {
-        case .unknownInput(_, let name), .unknownOutput(let name), .mismatch(let name, _, _),
+        case .unknownInput(_, let name), .unknownOutput(let name), .missingInput(let name), .mismatch(let name, _, _),
             .donatedTwice(let name), .rangeNeedsInt32(let name):
             name
         }

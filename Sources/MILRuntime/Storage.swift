@@ -7,6 +7,7 @@ public final class Storage: @unchecked Sendable {
     public let shape: [Int]
     /// 64-byte aligned. Empty when a dimension is zero.
     public let bytes: UnsafeMutableRawBufferPointer
+    private let owner: AnyObject?
 
     /// Zeroed memory for `shape` elements of `type`.
     /// - Throws: `RuntimeError.invalid(.tooLarge)` for a negative or overflowing shape, `.outOfMemory`.
@@ -18,10 +19,27 @@ public final class Storage: @unchecked Sendable {
         self.type = type
         self.shape = shape
         self.bytes = UnsafeMutableRawBufferPointer(start: address, count: size)
+        self.owner = nil
+    }
+
+    /// Memory of `owner`'s, which keeps it: as many bytes as `shape` elements take. Must not be written.
+    init(borrowing address: UnsafeRawPointer, type: ElementType, shape: [Int], owner: AnyObject) {
+        self.type = type
+        self.shape = shape
+        self.bytes = UnsafeMutableRawBufferPointer(
+            start: UnsafeMutableRawPointer(mutating: address), count: shape.reduce(type.size, *))
+        self.owner = owner
     }
 
     deinit {
-        rlxk_deallocate(bytes.baseAddress)
+        if owner == nil { rlxk_deallocate(bytes.baseAddress) }
+    }
+
+    /// The same values in memory of its own.
+    func copy() throws(RuntimeError) -> Storage {
+        let copy = try Storage(type: type, shape: shape)
+        copy.bytes.copyMemory(from: UnsafeRawBufferPointer(bytes))
+        return copy
     }
 }
 

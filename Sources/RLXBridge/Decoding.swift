@@ -78,11 +78,19 @@ extension RLXError {
 func view(
     _ tensor: UnsafePointer<rlx_tensor>?, _ argument: String
 ) throws(RLXError) -> (dtype: DType, bytes: StridedBytes) {
+    let code = try nonNull(tensor, argument).pointee.dtype
+    guard let dtype = DType(rawValue: code) else {
+        throw RLXError(.badDType, "\(code) is no rlx_dtype that a session takes", subject: argument)
+    }
+    return (dtype, try strided(tensor, argument, elementSize: dtype.size))
+}
+
+/// The memory that an `rlx_tensor` describes, whatever its elements.
+func strided(
+    _ tensor: UnsafePointer<rlx_tensor>?, _ argument: String, elementSize: Int
+) throws(RLXError) -> StridedBytes {
     let tensor = try nonNull(tensor, argument).pointee
     try checkSize(tensor.size, of: rlx_tensor.self, argument)
-    guard let dtype = DType(rawValue: tensor.dtype) else {
-        throw RLXError(.badDType, "\(tensor.dtype) is no rlx_dtype", subject: argument)
-    }
     let maximalRank = 64
     guard (0...maximalRank).contains(Int(tensor.rank)) else {
         throw RLXError(.badShape, "the rank \(tensor.rank) is not in 0...\(maximalRank)", subject: argument)
@@ -90,7 +98,5 @@ func view(
     let rank = Int(tensor.rank)
     let shape = try buffer(tensor.shape, count: rank, "\(argument).shape").map { Int(clamping: $0) }
     let strides = tensor.strides.map { UnsafeBufferPointer(start: $0, count: rank).map { Int(clamping: $0) } }
-    return (
-        dtype, try StridedBytes(base: tensor.data, shape: shape, strides: strides, elementSize: dtype.size)
-    )
+    return try StridedBytes(base: tensor.data, shape: shape, strides: strides, elementSize: elementSize)
 }

@@ -7,7 +7,8 @@ import Testing
 struct OperationTests {
     static let families = [
         "unary", "binary", "reduction", "product", "layout", "slicing", "indexing", "sorting", "normalization",
-        "convolution", "pooling", "resizing", "contraction", "rearrangement",
+        "convolution", "pooling", "resizing", "contraction", "rearrangement", "compression", "recurrent", "sampling",
+        "valued", "randomness",
     ]
 
     @Test(arguments: families) func agreesWithNumPy(_ family: String) throws {

@@ -27,7 +27,7 @@ def check_device(device: str) -> None:
     call(library, library.lib.rlx_device_check, enum_value(library, "device", device))
 
 
-class _Handle:
+class Handle:
     """Owns one reference to a C object."""
 
     _destroy: str
@@ -56,7 +56,7 @@ class _Handle:
         self.close()
 
 
-class Program(_Handle):
+class Program(Handle):
     """A loaded Core ML package; immutable, and shared by any number of sessions."""
 
     _destroy = "rlx_program_destroy"
@@ -104,7 +104,7 @@ class Program(_Handle):
         return feature(self._native, out)
 
 
-class Store(_Handle):
+class Store(Handle):
     """Named tensors that stay in native memory between runs and are shared by sessions."""
 
     _destroy = "rlx_store_destroy"
@@ -137,7 +137,7 @@ class Store(_Handle):
         return out
 
 
-class NativeSession(_Handle):
+class NativeSession(Handle):
     """A program planned for one store: planned when made, never again."""
 
     _destroy = "rlx_session_destroy"

@@ -15,7 +15,8 @@ from .loader import Native
 Array = NDArray[Any]
 
 _DTYPES: dict[str, np.dtype[Any]] = {
-    "bool": np.dtype(np.bool_), "f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "i32": np.dtype(np.int32)
+    "bool": np.dtype(np.bool_), "f16": np.dtype(np.float16), "f32": np.dtype(np.float32), "i32": np.dtype(np.int32),
+    "i8": np.dtype(np.int8), "i16": np.dtype(np.int16), "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16),
 }
 
 

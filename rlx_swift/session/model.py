@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .. import dtypes
-from ..errors import UnsupportedError
+from ..errors import FeedError, NameNotFoundError, UnsupportedError
 from ..ir.graph import Graph
 from ..ir.symbolic import KEPT
 from ..ir.types import Shape, TensorType
@@ -20,6 +21,10 @@ from ..lower.program import Feature
 from . import feeds as feeding
 from .compiled import CompiledGraph
 from .device import Device, pick
+from .interface import Interface
+
+if TYPE_CHECKING:
+    from .._native.model import NativeState
 
 _BOUNDARY = ("fp32", "fp16", "int32")
 
@@ -30,26 +35,87 @@ class Model:
     Attributes:
         device: what runs it: "coreml", "cpu" or "numpy".
         lifted: whether the graph that `rlx.lift` gives is what runs, rather than the package's own program: on
-            "numpy" always, else where the device does not take the program as it is.
-        inputs, outputs: shape and dtype of each feature by name; of an input of several shapes the default one.
+            "numpy" always, on "coreml" where that does not take the program as it is.
+        inputs, outputs, states: shape and dtype of each feature by name; of an input of several shapes the default
+            one. The outputs of a classifier that are no tensors are missing.
     """
 
     def __init__(self, path: str | os.PathLike[str], function: str | None = None, device: str | None = None) -> None:
         chosen = pick(device)
-        self._way = _way(path, function, chosen)
+        self._path, self._way = path, _way(path, function, chosen)
         self.device, self.lifted = chosen.name, isinstance(self._way, _Lifted)
-        self.inputs, self.outputs = self._way.inputs, self._way.outputs
+        self.inputs, self.outputs, self.states = self._way.inputs, self._way.outputs, self._way.states
 
-    def predict(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The outputs by name, in their own types.
+    def predict(self, feeds: Mapping[str, Any], state: State | None = None) -> dict[str, Any]:
+        """The outputs by name, in their own types: arrays, and of a classifier the label and the probabilities.
+
+        An image is fed as a PIL image, or as an array [height, width(, 3)] in the order red, green, blue; an image
+        output is such an array of bytes. Inputs that are optional may be left out. `state` is read and written.
 
         Raises FeedError (missing or unknown name, shape) or DTypeError for feeds that do not fit the inputs.
         """
-        return self._way.predict(feeds)
+        return self._way.predict(feeds, state)
+
+    def predict_batch(self, batch: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """One prediction after the other, in order."""
+        return [self.predict(feeds) for feeds in batch]
+
+    def make_state(self) -> State:
+        """A new state, of zeros; empty for a model that has none."""
+        return self._way.make_state()
+
+    @property
+    def images(self) -> dict[str, str]:
+        """The inputs and outputs that are images, and what their colors are: "gray", "gray_f16", "rgb" or "bgr"."""
+        return self._way.images
+
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        """What the model says of itself: description, version, author, license and its own entries."""
+        said = read_package(self._path).model.metadata
+        own = {"description": said.description, "version": said.version, "author": said.author, "license": said.license}
+        return {**{key: value for key, value in own.items() if value}, **said.user_defined}
 
     def __repr__(self) -> str:
         types = [", ".join(f"{name}: {type}" for name, type in table.items()) for table in (self.inputs, self.outputs)]
         return f"Model(({types[0]}) -> ({types[1]}), device={self.device!r})"
+
+
+class State:
+    """The values of a model's states from one prediction to the next; used with the model that made it only."""
+
+    def __init__(self, types: Mapping[str, TensorType], native: NativeState | None = None) -> None:
+        self._types, self._native = types, native
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._types)
+
+    def read(self, name: str) -> np.ndarray:
+        """A copy of a state's value, in its own dtype; raises NameNotFoundError."""
+        type = self._type(name)
+        assert self._native is not None  # what has types has memory
+        return self._native.get(name, np.empty(type.shape, type.dtype.numpy))
+
+    def write(self, name: str, value: Any) -> None:
+        """Gives a state a value of its shape; raises NameNotFoundError, FeedError or DTypeError."""
+        type = self._type(name)
+        array = dtypes.to_host(value, type.dtype, f"state {name!r}")
+        if array.shape != type.shape:
+            raise FeedError(f"state {name!r}", f"expected shape {type.shape}, got {array.shape}")
+        assert self._native is not None
+        self._native.put(name, array)
+
+    def reset(self) -> None:
+        """Sets all to zero."""
+        for name, type in self._types.items():
+            self.write(name, np.zeros(type.shape, type.dtype.numpy))
+
+    def _type(self, name: str) -> TensorType:
+        if name not in self._types:
+            known = ", ".join(self._types) or "none"
+            raise NameNotFoundError(f"state {name!r}", "the model has no such state", f"it has {known}")
+        return self._types[name]
 
 
 def load_model(path: str | os.PathLike[str], function: str | None = None, device: str | None = None) -> Model:
@@ -73,11 +139,16 @@ class _Way(Protocol):
 
     inputs: dict[str, TensorType]
     outputs: dict[str, TensorType]
+    states: dict[str, TensorType]
+    images: dict[str, str]
 
-    def predict(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]: ...
+    def predict(self, feeds: Mapping[str, Any], state: State | None) -> dict[str, Any]: ...
+    def make_state(self) -> State: ...
 
 
 def _way(path: str | os.PathLike[str], function: str | None, device: Device) -> _Way:
+    if device.name == "cpu":
+        return _OnOurRuntime(path, function)
     if device.name == "numpy":
         return _Lifted(read_package(path), function, device)
     try:
@@ -91,25 +162,64 @@ def _way(path: str | os.PathLike[str], function: str | None, device: Device) -> 
             raise
 
 
+class _OnOurRuntime:
+    """The package's own program on our runtime, with all that an interface can have."""
+
+    def __init__(self, path: str | os.PathLike[str], function: str | None) -> None:
+        from .._native.model import NativeModel
+
+        self._model = NativeModel(path, function)
+        self._interface = Interface(self._model.interface)
+        self.inputs = {name: feature.type for name, feature in self._interface.inputs.items()}
+        self.states = {name: feature.type for name, feature in self._interface.states.items()}
+        features = {**self._interface.inputs, **self._interface.outputs}
+        self.images = {name: feature.color for name, feature in features.items() if feature.kind == "image"}
+        self.outputs = {
+            name: feature.type for name, feature in self._interface.outputs.items()
+            if feature.kind in ("array", "image")
+        }
+
+    def predict(self, feeds: Mapping[str, Any], state: State | None) -> dict[str, Any]:
+        results = self._model.predict(self._interface.checked(feeds), state._native if state else None)
+        return {name: self._value(name, *results[name]) for name in self._interface.outputs}
+
+    def _value(self, name: str, kind: str, place: int, array: np.ndarray | None) -> Any:
+        if kind == "label" or array is None:
+            return self._interface.label(place, f"output {name!r}")
+        if kind == "probabilities":
+            return self._interface.probabilities(array)
+        return self._interface.outputs[name].result(array)
+
+    def make_state(self) -> State:
+        from .._native.model import NativeState
+
+        return State(self.states, NativeState(self._model))
+
+
 class _AsItIs:
-    """The package's own program on the native library."""
+    """The package's own program on Apple's Core ML: tensors of fixed shape."""
 
     def __init__(self, path: str | os.PathLike[str], function: str | None, device: str) -> None:
         from .._native.handles import NativeSession, Program, Store
         from .native_device import PREDICTING_UNITS, asked_units
 
         program = Program.load(os.fspath(path), function)
+        self.states: dict[str, TensorType] = {}
+        self.images: dict[str, str] = {}
         self.inputs = {f.name: _type(f) for f in program.inputs}
         self.outputs = {f.name: _type(f) for f in program.outputs}
         self._session = NativeSession(program, Store(), device=device, units=asked_units(PREDICTING_UNITS))
         self._feeds = {name: self._session.buffer(name) for name in self.inputs}
         self._results = {name: self._session.buffer(name) for name in self.outputs}
 
-    def predict(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def predict(self, feeds: Mapping[str, Any], state: State | None) -> dict[str, Any]:
         for name, array in feeding.checked(self.inputs, feeds).items():
             np.copyto(self._feeds[name], array)
         self._session.run()
         return {name: np.array(buffer) for name, buffer in self._results.items()}
+
+    def make_state(self) -> State:
+        return State({})
 
 
 def _type(feature: Any) -> TensorType:
@@ -121,6 +231,8 @@ class _Lifted:
 
     def __init__(self, package: Opened, function: str | None, device: Device) -> None:
         self._package, self._function, self._device = package, function, device
+        self.states: dict[str, TensorType] = {}
+        self.images: dict[str, str] = {}
         interface = package.model.interfaces.get(function or package.model.default_function)
         features = [*interface.inputs, *interface.outputs, *interface.states] if interface else []
         for feature in features:
@@ -132,7 +244,7 @@ class _Lifted:
         self.inputs = {name: t.type for name, t in graph.inputs.items()}
         self.outputs = {name: t.type for name, t in graph.outputs.items()}
 
-    def predict(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def predict(self, feeds: Mapping[str, Any], state: State | None) -> dict[str, Any]:
         given = feeding.require_mapping(feeds)
         shapes = {
             name: dtypes.as_array(given[name], f"input {name!r}").shape for name in self._flexible if name in given
@@ -143,7 +255,10 @@ class _Lifted:
         if key not in self._made:
             self._compile(Lifting(self._package, self._function, shapes).graph())
         self._made.move_to_end(key)
-        return self._made[key].run(arrays)
+        return {**self._made[key].run(arrays)}
+
+    def make_state(self) -> State:
+        return State({})
 
     def _compile(self, graph: Graph) -> None:
         self._made[tuple([graph.inputs[name].shape for name in self._flexible])] = CompiledGraph(graph, self._device)

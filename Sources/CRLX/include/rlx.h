@@ -53,12 +53,16 @@ typedef enum rlx_status {
     RLX_STATUS_INTERNAL = 11         /* a fault of ours */
 } rlx_status;
 
-/* Values are those of MIL's DataType. */
+/* Values are those of MIL's DataType. Programs and sessions take bool, f16, f32 and i32; models take all. */
 typedef enum rlx_dtype {
     RLX_DTYPE_BOOL = 1,
     RLX_DTYPE_F16 = 10,
     RLX_DTYPE_F32 = 11,
-    RLX_DTYPE_I32 = 23
+    RLX_DTYPE_I8 = 21,
+    RLX_DTYPE_I16 = 22,
+    RLX_DTYPE_I32 = 23,
+    RLX_DTYPE_U8 = 31,
+    RLX_DTYPE_U16 = 32
 } rlx_dtype;
 
 typedef enum rlx_device { RLX_DEVICE_CPU = 0, RLX_DEVICE_COREML = 1 } rlx_device;
@@ -77,6 +81,9 @@ typedef struct rlx_error rlx_error;
 typedef struct rlx_program rlx_program; /* a loaded package; immutable */
 typedef struct rlx_store rlx_store;     /* named tensors that stay between steps and are shared by sessions */
 typedef struct rlx_session rlx_session; /* a program planned for one store, with its own buffers */
+typedef struct rlx_model rlx_model;     /* a function that predicts on the cpu, whatever its interface */
+typedef struct rlx_state rlx_state;     /* the values of a model's states between predictions */
+typedef struct rlx_results rlx_results; /* what one prediction gave */
 
 /* A view of caller memory. `strides` are in bytes, may be zero or negative, NULL means C order. */
 typedef struct rlx_tensor {
@@ -197,6 +204,46 @@ rlx_status rlx_session_run_feeds(
 
 rlx_status rlx_session_get_statistics(rlx_session *session, rlx_session_statistics *out, rlx_error **error);
 void rlx_session_destroy(rlx_session *session);
+
+typedef enum rlx_result_kind {
+    RLX_RESULT_KIND_TENSOR = 0,
+    RLX_RESULT_KIND_LABEL = 1,        /* `label` is the place of the predicted class */
+    RLX_RESULT_KIND_PROBABILITIES = 2 /* `value` has one element a class, in order */
+} rlx_result_kind;
+
+/* One result; `name` and the memory of `value` live with the results. */
+typedef struct rlx_result {
+    size_t size;
+    const char *name;
+    int32_t kind; /* rlx_result_kind */
+    int64_t label;
+    rlx_tensor value;
+} rlx_result;
+
+/* As rlx_program_load, for predictions with any shapes that the function allows, with states and with classes.
+ * `threads` as in rlx_session_options. */
+rlx_status rlx_model_load(
+    const char *path, const char *function, int32_t threads, rlx_model **out, rlx_error **error);
+
+/* What the function takes and gives, as a JSON object; lives with the model. */
+const char *rlx_model_interface(const rlx_model *model);
+
+/* Predicts with the values of all inputs, which are copied. `state` may be NULL: zeros that are thrown away. On an
+ * error the state may have been written in part. */
+rlx_status rlx_model_predict(
+    const rlx_model *model, rlx_state *state, const char *const *names, const rlx_tensor *values, size_t count,
+    rlx_results **out, rlx_error **error);
+void rlx_model_destroy(rlx_model *model);
+
+int64_t rlx_results_count(const rlx_results *results);
+rlx_status rlx_results_get(const rlx_results *results, int64_t index, rlx_result *out, rlx_error **error);
+void rlx_results_destroy(rlx_results *results);
+
+/* Zeros for each state of the model, to be used with that model only. */
+rlx_status rlx_state_create(const rlx_model *model, rlx_state **out, rlx_error **error);
+rlx_status rlx_state_put(rlx_state *state, const char *name, const rlx_tensor *value, rlx_error **error);
+rlx_status rlx_state_get(const rlx_state *state, const char *name, rlx_tensor *out, rlx_error **error);
+void rlx_state_destroy(rlx_state *state);
 
 /* RLX_DECLARATIONS_END */
 

@@ -39,6 +39,10 @@ struct Node {
     var work: Work
     var place: RuntimeError.Place
 
+    var isRandom: Bool {
+        if case .kernel(let kernel) = work { kernel.isRandom } else { false }
+    }
+
     var reads: [View] {
         switch work {
         case .map(let map): map.operands
@@ -168,6 +172,8 @@ struct Kernel {
     var nanoseconds: Double
     /// Scratch floats for each worker.
     var scratch = 0
+    /// Whether each run writes other values, though it reads nothing new.
+    var isRandom = false
     /// Stores the kernel's arguments.
     var arguments: (Arguments, KernelMemory) -> UnsafeRawPointer
 }

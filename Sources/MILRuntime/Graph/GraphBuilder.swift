@@ -6,6 +6,8 @@ final class GraphBuilder {
     private(set) var graph = Graph()
     /// Whom to name in an error.
     var place = RuntimeError.Place.boundary("")
+    /// The first node of the operation that is being imported.
+    var operationStart = 0
     private var smallConstants: [SmallConstant: Int] = [:]
     /// Results of maps and folds, to be had again without computing them twice.
     private var results: [Computation: View] = [:]
@@ -81,6 +83,12 @@ final class GraphBuilder {
     func constantAddress(_ view: View) -> UnsafeRawPointer? {
         guard case .constant(let address, _) = graph.buffers[view.buffer].origin else { return nil }
         return address
+    }
+
+    /// Where the first element of a constant lies, and who keeps it.
+    func constantMemory(_ view: View) -> (address: UnsafeRawPointer, owner: AnyObject)? {
+        guard case .constant(let address, let owner) = graph.buffers[view.buffer].origin else { return nil }
+        return (address + view.offset * view.type.size, owner)
     }
 
     /// The constant's elements, or nil when the view is no constant.
@@ -201,8 +209,9 @@ final class GraphBuilder {
     // MARK: Folding constants
 
     /// Of the nodes from `start` on, runs those that depend on constants only, and makes what they write constant.
-    func foldConstants(from start: Int) throws(RuntimeError) {
-        let candidates = graph.nodes.indices[start...]
+    /// Large results and much work are left to every run, unless `always`.
+    func foldConstants(from start: Int, always: Bool = false) throws(RuntimeError) {
+        let candidates = graph.nodes.indices[start...].filter { !graph.nodes[$0].isRandom }
         var foldable = Set(candidates)
         var isChanging = true
         while isChanging {
@@ -221,12 +230,19 @@ final class GraphBuilder {
         let results = Set(nodes.flatMap { $0.writes.map(\.buffer) })
         let bytes = results.reduce(0) { $0 + graph.buffers[$1].byteCount }
         let elements = nodes.reduce(0) { $0 + $1.reads.reduce(0) { $0 + $1.count } }
-        guard !nodes.isEmpty, bytes <= Self.largestFoldedConstant, elements <= Self.largestFoldedWork else { return }
+        let isSmall = bytes <= Self.largestFoldedConstant && elements <= Self.largestFoldedWork
+        guard !nodes.isEmpty, isSmall || always else { return }
         try evaluate(nodes, writing: results)
         for index in foldable.sorted(by: >) { graph.nodes.remove(at: index) }
     }
 
-    /// Larger results are computed in every run rather than kept.
+    /// What a value that an operation made of constants only is, as a dense constant.
+    func evaluated(_ view: View) throws(RuntimeError) -> View {
+        let copy = try dense(view)
+        if constantAddress(copy) == nil { try foldConstants(from: operationStart, always: true) }
+        return copy
+    }
+
     private static let largestFoldedConstant = 64 << 20
     private static let largestFoldedWork = 1 << 26
 

@@ -5,7 +5,8 @@ enum OperationTable {
         let families = [
             elementwiseRules, activationRules, comparisonRules, linearAlgebraRules, reductionRules, layoutRules,
             slicingRules, indexingRules, sortingRules, normalizationRules, convolutionRules, poolingRules,
-            resizingRules, contractionRules, rearrangementRules,
+            resizingRules, contractionRules, rearrangementRules, compressionRules, dataDependentRules, randomRules,
+            recurrentRules, samplingRules,
         ]
         return Dictionary(uniqueKeysWithValues: families.joined().map { ($0.name, $0) })
     }()

@@ -87,7 +87,7 @@ private enum InterpolationMode: String, CaseIterable {
 }
 
 /// How the points of an output axis lie on the input axis.
-private enum SamplingMode: String, CaseIterable {
+enum SamplingMode: String, CaseIterable {
     case standard = "default"
     case strictAlignCorners = "strict_align_corners"
     case alignCorners = "align_corners"

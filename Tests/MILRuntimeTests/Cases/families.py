@@ -763,5 +763,288 @@ def rearrangement(c):
     c.add("dequantize", u.astype(np.float32) * f32(0.1), {"input": u}, {"scale": 0.1})
 
 
+def packed(values, width):
+    """Numbers of `width` bits in bytes, from the low bit on."""
+    bits = (values.reshape(-1, 1) >> np.arange(width)) & 1
+    return np.packbits(bits.reshape(-1).astype(np.uint8), bitorder="little")
+
+
+def compression(c):
+    c.add("constexpr_cast", f32([1.5, -2.0]), {}, {"source_val": np.float16([1.5, -2]), "output_dtype": "fp32"}, opset=6)
+    q = rng.integers(-128, 128, (3, 4)).astype(np.int8)
+    scale, zero = f32([0.5, 0.25, 2.0]), np.int8([1, -3, 0])
+    c.add("constexpr_affine_dequantize", (q.astype(np.float32) - zero[:, None]) * scale[:, None], {},
+          {"quantized_data": q, "zero_point": zero, "scale": scale, "axis": 0}, opset=6)
+    c.add("constexpr_affine_dequantize", ((q.astype(np.float32) - 7) * f32(0.5)).astype(np.float16), {},
+          {"quantized_data": q, "zero_point": np.int8(7), "scale": np.float16(0.5), "axis": 1}, opset=6)
+    lut, indices = normal(8), rng.integers(0, 8, (3, 5)).astype(np.uint8)
+    c.add("constexpr_lut_to_dense", lut[indices], {},
+          {"indices": packed(indices, 3), "lut": lut, "shape": (3, 5)}, opset=6)
+    mask = rng.integers(0, 2, (3, 7)).astype(np.uint8)
+    dense = np.where(mask, normal(3, 7), 0).astype(np.float32)
+    values = dense[mask != 0]
+    c.add("constexpr_sparse_to_dense", dense, {},
+          {"nonzero_data": values, "mask": packed(mask, 1), "shape": (3, 7)}, opset=6)
+    c.add("constexpr_sparse_to_dense", dense, {}, {"nonzero_data": values, "mask": mask}, opset=8)
+
+    data, scale, offset = rng.integers(-8, 8, (4, 6)).astype(np.int8), normal(2, 3), np.int8([[1, 2, 3], [0, -1, 4]])
+    wide = [np.repeat(np.repeat(x, 2, 0), 2, 1) for x in (scale, offset)]
+    expected = wide[0] * (data.astype(np.float32) - wide[1])
+    c.add("constexpr_blockwise_shift_scale", expected, {}, {"data": data, "scale": scale, "offset": offset}, opset=8)
+    c.add("constexpr_blockwise_shift_scale", data.astype(np.float16) * np.float16(0.5), {},
+          {"data": data, "scale": np.full((4, 1), 0.5, np.float16)}, opset=8)
+    mask = rng.integers(0, 2, (4, 6)).astype(np.uint8)
+    chosen = mask != 0
+    c.add("constexpr_sparse_blockwise_shift_scale", [mask, expected[chosen]], {},
+          {"data_mask": mask, "nonzero_data": data[chosen], "scale": scale, "offset": offset}, opset=8)
+
+    indices, lut = rng.integers(0, 4, (6, 2)).astype(np.uint8), normal(2, 1, 4, 1)
+    dense = np.stack([lut[i // 3, 0, indices[i], 0] for i in range(6)])
+    c.add("constexpr_lut_to_dense", dense, {}, {"indices": indices, "lut": lut}, opset=8)
+    mask = rng.integers(0, 2, (6, 2)).astype(np.uint8)
+    c.add("constexpr_lut_to_sparse", [mask, dense[mask != 0]], {},
+          {"indices_mask": mask, "indices_nonzero_data": indices[mask != 0], "lut": lut}, opset=8)
+    indices, lut = rng.integers(0, 2, (2, 2, 2)).astype(np.uint8), normal(1, 1, 1, 2, 3)
+    vectors = lut[0, 0, 0][indices]
+    for axis, order in ((0, (0, 3, 1, 2)), (1, (0, 1, 3, 2)), (-1, (0, 1, 2, 3))):
+        shape = [2, 2, 2]
+        shape[axis] = 6
+        c.add("constexpr_lut_to_dense", vectors.transpose(order).reshape(shape), {},
+              {"indices": indices, "lut": lut, "vector_axis": axis}, opset=8)
+    mask = np.uint8([[1, 0, 1], [0, 1, 1]])
+    index = np.uint8([0, 1, 1, 0])
+    lut = f32([2, 3, 4, 5]).reshape(1, 1, 2, 2)
+    tall = np.zeros((4, 3), np.float32)
+    for (i, j), k in zip(np.argwhere(mask), index):
+        tall[2 * i : 2 * i + 2, j] = lut[0, 0, k]
+    tall_mask = np.repeat(mask, 2, 0)
+    c.add("constexpr_lut_to_sparse", [tall_mask, tall[tall_mask != 0]], {},
+          {"indices_mask": mask, "indices_nonzero_data": index, "lut": lut, "vector_axis": 0}, opset=8)
+
+
+GATES = {
+    "sigmoid": sigmoid, "tanh": np.tanh, "relu": lambda x: np.maximum(x, 0), "linear": lambda x: x,
+    "hard_sigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1), "scaled_tanh": np.tanh,
+}
+
+
+def rnn_steps(x, h, wi, wh, b, f, reverse):
+    out = []
+    for t in range(len(x))[:: -1 if reverse else 1]:
+        h = f(x[t] @ wi.T + h @ wh.T + b)
+        out.append(h)
+    return np.stack(out), h
+
+
+def gru_steps(x, h, wi, wh, b, bi, rec, act, reverse, after):
+    n, out = h.shape[-1], []
+    (wr, wo, wz), (ur, uo, uz) = np.split(wi, 3), np.split(wh, 3)
+    (br, bo, bz), (cr, co, cz) = np.split(b, 3), np.split(bi, 3)
+    for t in range(len(x))[:: -1 if reverse else 1]:
+        r, z = rec(x[t] @ wr.T + cr + h @ ur.T + br), rec(x[t] @ wz.T + cz + h @ uz.T + bz)
+        inner = r * (h @ uo.T + bo) if after else (r * h) @ uo.T + bo
+        h = (1 - z) * act(x[t] @ wo.T + co + inner) + z * h
+        out.append(h)
+    return np.stack(out), h
+
+
+def lstm_steps(x, h, c, wi, wh, b, p, rec, cell, act, clip, reverse):
+    out = []
+    for t in range(len(x))[:: -1 if reverse else 1]:
+        i, f, o, z = np.split(x[t] @ wi.T + h @ wh.T + b, 4, axis=-1)
+        i, f = rec(i + p[0] * c), rec(f + p[1] * c)
+        c = np.clip(f * c + i * cell(z), -clip, clip)
+        h = rec(o + p[2] * c) * act(c)
+        out.append(h)
+    return np.stack(out), h, c
+
+
+def recurrent(c):
+    def small(*shape):
+        return (normal(*shape) / 4).astype(np.float32)
+
+    def wide(*arrays):
+        return [a.astype(np.float64) for a in arrays]
+
+    def single(arrays, sequence):
+        out, *rest = (np.asarray(a, np.float32) for a in arrays)
+        return [out if sequence else out[-1:], *rest]
+
+    s, b, n, m = 5, 3, 4, 6
+    x = normal(s, b, n)
+    h, cell = small(b, m), small(b, m)
+    for sequence in (True, False):
+        for reverse in (False, True):
+            common = {"direction": "reverse" if reverse else "forward", "output_sequence": sequence}
+            wi, wh, bias = small(m, n), small(m, m), small(m)
+            for name in ("tanh", "relu", "sigmoid"):
+                got = rnn_steps(*wide(x, h, wi, wh, bias), GATES[name], reverse)
+                c.add("rnn", single(got, sequence), {"x": x, "initial_h": h},
+                      common | {"weight_ih": wi, "weight_hh": wh, "bias": bias, "activation": name}, tolerance=2e-6)
+            wi, wh, bias, extra = small(3 * m, n), small(3 * m, m), small(3 * m), small(3 * m)
+            zero = np.zeros(3 * m)
+            w = {"weight_ih": wi, "weight_hh": wh}
+            for rec, act in (("sigmoid", "tanh"), ("hard_sigmoid", "relu")):
+                names = {"recurrent_activation": rec, "activation": act}
+                got = gru_steps(*wide(x, h, wi, wh, bias, zero), GATES[rec], GATES[act], reverse, False)
+                c.add("gru", single(got, sequence), {"x": x, "initial_h": h}, common | w | names | {"bias": bias},
+                      tolerance=2e-6)
+            got = gru_steps(*wide(x, h, wi, wh, bias, extra), GATES["sigmoid"], np.tanh, reverse, True)
+            c.add("gru", single(got, sequence), {"x": x, "initial_h": h},
+                  common | w | {"bias": bias, "input_bias": extra, "reset_after": True}, opset=8, tolerance=2e-6)
+            got = gru_steps(*wide(x, h, wi, wh, zero, zero), GATES["sigmoid"], np.tanh, reverse, False)
+            c.add("gru", single(got, sequence), {"x": x, "initial_h": h}, common | w, tolerance=2e-6)
+            wi, wh, bias, peep = small(4 * m, n), small(4 * m, m), small(4 * m), small(3 * m)
+            feeds = {"x": x, "initial_h": h, "initial_c": cell}
+            w = {"weight_ih": wi, "weight_hh": wh}
+            none = np.zeros((3, m))
+            got = lstm_steps(*wide(x, h, cell, wi, wh, np.zeros(4 * m), none), sigmoid, np.tanh, np.tanh, np.inf, reverse)
+            c.add("lstm", single(got, sequence), feeds, common | w, tolerance=2e-6)
+            got = lstm_steps(*wide(x, h, cell, wi, wh, bias, peep.reshape(3, m)), sigmoid, np.tanh, np.tanh, 0.3, reverse)
+            c.add("lstm", single(got, sequence), feeds, common | w | {"bias": bias, "peephole": peep, "clip": 0.3},
+                  tolerance=2e-6)
+            got = lstm_steps(*wide(x, h, cell, wi, wh, bias, none), GATES["hard_sigmoid"], GATES["relu"],
+                             GATES["linear"], np.inf, reverse)
+            names = {"recurrent_activation": "hard_sigmoid", "cell_activation": "relu", "activation": "linear"}
+            c.add("lstm", single(got, sequence), feeds, common | w | names | {"bias": bias}, tolerance=2e-6)
+        back = [small(4 * m, n), small(4 * m, m), small(4 * m)]
+        h2, c2 = small(b, 2 * m), small(b, 2 * m)
+        args = (sigmoid, np.tanh, np.tanh, np.inf)
+        one = lstm_steps(*wide(x, h2[:, :m], c2[:, :m], wi, wh, bias, none), *args, False)
+        two = lstm_steps(*wide(x, h2[:, m:], c2[:, m:], *back, none), *args, True)
+        sequences = (one[0], two[0][::-1]) if sequence else (one[0][-1:], two[0][-1:])
+        expected = [np.concatenate(p, -1).astype(np.float32) for p in (sequences, (one[1], two[1]), (one[2], two[2]))]
+        names = ("weight_ih_back", "weight_hh_back", "bias_back")
+        c.add("lstm", expected, {"x": x, "initial_h": h2, "initial_c": c2},
+              w | dict(zip(names, back)) | {"bias": bias, "direction": "bidirectional", "output_sequence": sequence},
+              tolerance=2e-6)
+    half_x = normal(2, 1, 3, dtype=np.float16)
+    weights = [small(8, 3).astype(np.float16), small(8, 2).astype(np.float16)]
+    zeros = np.zeros((1, 2), np.float16)
+    got = lstm_steps(*wide(half_x, zeros, zeros, *weights, np.zeros(8), np.zeros((3, 2))), *args, False)
+    c.add("lstm", [got[0].astype(np.float16), got[1].astype(np.float16), got[2].astype(np.float16)],
+          {"x": half_x, "initial_h": zeros, "initial_c": zeros},
+          {"weight_ih": weights[0], "weight_hh": weights[1], "output_sequence": True}, tolerance=1e-3)
+
+
+def sampling(c):
+    def bilinear(image, px, py, outside):
+        """At one point of an image [c, h, w]; `outside(i, size)` is an index, or None for the value 10."""
+        _, h, w = image.shape
+        i, j = math.floor(py), math.floor(px)
+        total = 0
+        for di, wi in ((0, 1 - (py - i)), (1, py - i)):
+            for dj, wj in ((0, 1 - (px - j)), (1, px - j)):
+                ii, jj = outside(i + di, h), outside(j + dj, w)
+                total = total + wi * wj * (10.0 if ii is None or jj is None else image[:, ii, jj].astype(np.float64))
+        return total
+
+    def reflect(i, n):
+        i = abs(i) % (2 * n - 2)
+        return i if i < n else 2 * n - 2 - i
+
+    def symmetric(i, n):
+        i = i % (2 * n)
+        return i if i < n else 2 * n - 1 - i
+
+    outsides = {
+        "constant": lambda i, n: i if 0 <= i < n else None, "border": lambda i, n: min(max(i, 0), n - 1),
+        "reflection": reflect, "symmetric": symmetric,
+    }
+    x = normal(2, 3, 4, 5)
+    points = rng.uniform(-3, 8, (2, 3, 2, 2)).astype(np.float32)
+    names = {"sampling_mode": "bilinear", "padding_value": 10.0, "coordinates_mode": "unnormalized",
+             "align_corners": True}
+
+    def resampled(points, outside):
+        out = np.zeros((2, 3, 3, 2))
+        for n, i, j in np.ndindex(2, 3, 2):
+            out[n, :, i, j] = bilinear(x[n], *points[n, i, j].astype(np.float64), outside)
+        return out.astype(np.float32)
+
+    for name, outside in outsides.items():
+        c.add("resample", resampled(points, outside), {"x": x, "coordinates": points}, names | {"padding_mode": name},
+              tolerance=1e-5)
+    for mode, corners in (("normalized_minus_one_to_one", True), ("normalized_minus_one_to_one", False),
+                          ("normalized_zero_to_one", True), ("normalized_zero_to_one", False)):
+        unit = rng.uniform(-0.1, 1.1, (2, 3, 2, 2)).astype(np.float32)
+        size = np.array([5, 4])
+        pixels = unit * (size - 1) if corners else unit * size - 0.5
+        fed = unit if mode.endswith("zero_to_one") else 2 * unit - 1
+        c.add("resample", resampled(pixels, outsides["constant"]), {"x": x, "coordinates": fed},
+              names | {"padding_mode": "constant", "coordinates_mode": mode, "align_corners": corners}, tolerance=1e-5)
+    whole = integers(-1, 6, 2, 3, 2, 2)
+    c.add("resample", resampled(whole, outsides["constant"]), {"x": x, "coordinates": whole},
+          names | {"padding_mode": "constant"}, tolerance=1e-5)
+    rounded = np.floor(points.astype(np.float64) + 0.5)
+    c.add("resample", resampled(rounded, outsides["border"]), {"x": x, "coordinates": points},
+          names | {"padding_mode": "border", "sampling_mode": "nearest"})
+
+    matrix = f32([[0.8, 0.1, 0.05, -0.2, 0.9, 0.1], [1, 0, 0, 0, 1, 0]])
+    grid = np.stack(np.meshgrid(np.linspace(-1, 1, 2), np.linspace(-1, 1, 3)), -1)
+    moved = np.stack([grid @ m.reshape(2, 3)[:, :2].T + m.reshape(2, 3)[:, 2] for m in matrix.astype(np.float64)])
+    zero = {"padding_mode": "constant", "padding_value": 0.0, "sampling_mode": "bilinear",
+            "coordinates_mode": "normalized_minus_one_to_one", "align_corners": True}
+    pixels = (moved + 1) / 2 * (np.array([5, 4]) - 1)
+    inside = {"constant": lambda i, n: i if 0 <= i < n else None}
+    flat = np.zeros((2, 3, 3, 2))
+    for n, i, j in np.ndindex(2, 3, 2):
+        image = np.pad(x[n], [(0, 0), (3, 3), (3, 3)])
+        flat[n, :, i, j] = bilinear(image, pixels[n, i, j, 0] + 3, pixels[n, i, j, 1] + 3, inside["constant"])
+    c.add("affine", flat.astype(np.float32), {"x": x, "transform_matrix": matrix},
+          zero | {"output_height": 3, "output_width": 2}, tolerance=1e-5)
+
+    x = np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4)
+    corners = {"target_height": 2, "target_width": 2, "sampling_mode": "ALIGN_CORNERS", "pad_value": 10.0}
+    c.add("crop_resize", f32([6, 7, 10, 11]).reshape(1, 1, 2, 2), {"x": x, "boxes": f32([[1, 1, 2, 2]])}, corners)
+    boxes = f32([[0.1, 0.3, 1.3, 1.0], [0.5, 1.8, 1.0, 0.3], [0.0, 0.4, 0.6, 0.7]])
+    # As MIL's documentation has it.
+    expected = f32([3.1, 5.2, 10, 10, 10, 7.9, 10, 13.9, 2.2, 3.1, 9.4, 10.3]).reshape(3, 1, 2, 2)
+    c.add("crop_resize", expected, {"x": x, "boxes": boxes, "box_indices": np.zeros(3, np.int32)},
+          corners | {"normalized_coordinates": True}, tolerance=1e-5)
+    c.add("crop_resize", expected[:, None], {"x": x, "roi": boxes.reshape(3, 1, 4, 1, 1)},
+          corners | {"normalized_coordinates": True}, opset=6, tolerance=1e-5)
+    c.add("crop_resize", f32([6, 7, 10, 11]).reshape(1, 1, 1, 2, 2),
+          {"x": x, "roi": f32([0, 1.5, 1.5, 1, 1]).reshape(1, 1, 5, 1, 1)},
+          {"target_height": 2, "target_width": 2, "sampling_mode": "ALIGN_CORNERS",
+           "box_coordinate_mode": "CENTER_SIZE_WIDTH_FIRST"}, opset=5)
+
+
+def valued(c):
+    """Operations that need the values of their operands when they are planned."""
+    x = f32([[0, 1.5, 0], [-2, 0, np.nan]])
+    c.add("non_zero", np.argwhere(x).astype(np.int32), {}, {"x": x})
+    c.add("non_zero", np.zeros((0, 1), np.int32), {}, {"x": np.zeros(3, np.int32)})
+    c.add("non_zero", np.array([[1], [2]], np.int32), {}, {"x": np.array([False, True, True])})
+    # Centres, widths and heights; the second overlaps the first by 0.6, the fourth has the lowest score.
+    boxes = f32([[[1, 1, 2, 2], [1.5, 1, 2, 2], [5, 5, 2, 2], [1, 1, 2, 2]]])
+    scores = f32([[[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.05, 0.01]]])
+    for per_class, kept in ((False, [0, 2]), (True, [0, 1, 2])):
+        indices = np.int32([kept + [-1] * (4 - len(kept))])
+        out = [np.zeros((1, 4, 4), np.float32), np.zeros((1, 4, 2), np.float32)]
+        out[0][0, : len(kept)], out[1][0, : len(kept)] = boxes[0, kept], scores[0, kept]
+        rest = {"iou_threshold": 0.5, "max_boxes": 4, "per_class_suppression": per_class}
+        if not per_class:
+            c.add("non_maximum_suppression", [*out, indices, np.int32([len(kept)])], {},
+                  rest | {"boxes": boxes, "scores": scores, "score_threshold": 0.1}, opset=5)
+        turned = [np.swapaxes(a, 1, 2) for a in (*out, boxes, scores)]
+        c.add("non_maximum_suppression", [*turned[:2], indices], {}, rest | {"boxes": turned[2], "scores": turned[3]})
+
+
+def randomness(c):
+    """Distributions without spread, the only ones whose values are known."""
+    c.add("random_uniform", np.full((2, 3), 4, np.float32), {}, {"shape": (2, 3), "low": 4.0, "high": 4.0, "seed": 3},
+          folds=False)
+    c.add("random_normal", np.full((2, 3), -1, np.float16), {},
+          {"shape": (2, 3), "mean": np.float16(-1), "stddev": np.float16(0), "seed": 3}, folds=False)
+    for p in (0.0, 1.0):
+        c.add("random_bernoulli", np.full((2, 3), p, np.float32), {}, {"shape": (2, 3), "prob": p, "seed": 3}, folds=False)
+    x = f32([[0, 1, 0], [0, 0, 2]])
+    c.add("random_categorical", f32([[1, 1], [2, 2]]), {"x": x}, {"mode": "probs", "size": 2, "seed": 3}, folds=False)
+    with np.errstate(divide="ignore"):
+        logits = np.log(x)
+    c.add("random_categorical", f32([[1], [2]]), {"x": logits}, {"mode": "logits", "seed": 3}, folds=False)
+
+
 ALL = [unary, binary, reduction, product, layout, slicing, indexing, sorting, normalization, convolution, pooling,
-       resizing, contraction, rearrangement]
+       resizing, contraction, rearrangement, compression, recurrent, sampling, valued, randomness]

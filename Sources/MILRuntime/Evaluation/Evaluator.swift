@@ -1,0 +1,164 @@
+// Runs a function of an ML Program whatever it holds: shapes that come with the inputs, branches, loops, lists, states.
+import MILFormat
+import RLXKernels
+
+/// What a function gives.
+public enum Output: @unchecked Sendable {
+    case tensor(Storage)
+    /// Of a classifier: the place of its label among the classes, and their probabilities in order.
+    case label(Int)
+    case probabilities(Storage)
+}
+
+public struct EvaluatorOptions: Sendable {
+    /// Threads that a run uses.
+    public var workers: Int
+    /// Rounds of one loop after which a run is given up.
+    public var largestLoopCount: Int
+    /// Sets of input shapes whose plans are kept, the last ones used.
+    public var keptShapes: Int
+
+    public init(
+        workers: Int = Int(rlxk_default_workers()), largestLoopCount: Int = 1 << 20, keptShapes: Int = 8
+    ) {
+        self.workers = workers
+        self.largestLoopCount = largestLoopCount
+        self.keptShapes = keptShapes
+    }
+}
+
+/// Runs operations in stretches as long as plans can be: each is planned once for the shapes that come, and kept. What
+/// depends on values (the number of rounds of a loop, a shape that was computed) is done between them. Runs must not
+/// overlap.
+public final class Evaluator: @unchecked Sendable {
+    /// As the file declares them; states are apart.
+    public let inputs: [NamedType]
+    public let states: [NamedType]
+    public let outputs: [String]
+    /// Operations that this runtime does not have.
+    public let missing: [RuntimeError.Place]
+
+    let opset: String
+    let blobs: any BlobSource
+    let options: EvaluatorOptions
+    private let body: BlockNode
+    private var kept: [(shapes: [String: [Int]], segments: SegmentCache)] = []
+    /// Of the run that goes on.
+    private(set) var segments = SegmentCache()
+
+    /// - Throws: `RuntimeError.invalid(.noBody)`; what is missing is an error of the runs.
+    public init(
+        _ function: Function, blobs: any BlobSource, options: EvaluatorOptions = .init()
+    ) throws(RuntimeError) {
+        guard let block = function.body else {
+            throw .invalid(.noBody(opset: function.opset), .boundary("function"))
+        }
+        inputs = function.inputs.filter { !$0.type.isState }
+        states = function.inputs.filter { $0.type.isState }
+        outputs = block.outputs
+        opset = function.opset
+        self.blobs = blobs
+        self.options = options
+        body = BlockNode(block)
+        missing = body.missingOperations
+    }
+
+    /// Plans as much as can be planned for inputs of these shapes before values are known.
+    /// - Returns: the shapes of the values that are known by then, outputs among them.
+    /// - Throws: as `run`.
+    public func prepare(_ shapes: [String: [Int]]) throws(RuntimeError) -> [String: [Int]] {
+        if let place = missing.first { throw .unsupported(.operation, place) }
+        var zeros: [String: Storage] = [:]
+        for input in inputs {
+            guard case .tensor(let tensor) = input.type, let type = ElementType(tensor.dataType),
+                let shape = shapes[input.name]
+            else { continue }
+            zeros[input.name] = try Storage(type: type, shape: shape)
+        }
+        let scope = try scope(zeros, makeStates())
+        return try body.prepare(scope, self)
+    }
+
+    /// Zeros for each state.
+    public func makeStates() throws(RuntimeError) -> [String: Storage] {
+        var result: [String: Storage] = [:]
+        for state in states {
+            guard case .state(let tensor) = state.type, let type = ElementType(tensor.dataType) else {
+                throw .unsupported(.type(state.type.name), .boundary(state.name))
+            }
+            guard let shape = tensor.shape else { throw .unsupported(.flexibleShape, .boundary(state.name)) }
+            result[state.name] = try Storage(type: type, shape: shape)
+        }
+        return result
+    }
+
+    /// All outputs by name. The states' storage gets their new values.
+    /// - Throws: `RuntimeError.badOption` for inputs and states that do not fit the function, `.unsupported`, `.invalid`,
+    ///   `.outOfRange`, `.outOfMemory`; then states may have been written in part only.
+    public func run(
+        _ inputs: [String: Storage], states: [String: Storage] = [:]
+    ) throws(RuntimeError) -> [String: Output] {
+        if let place = missing.first { throw .unsupported(.operation, place) }
+        let scope = try scope(inputs, states)
+        try body.run(scope, self)
+        var results: [String: Output] = [:]
+        for name in outputs {
+            switch try scope.value(name, .boundary(name)) {
+            case .tensor(let storage): results[name] = .tensor(try storage.copy())
+            case .constant(.tensor(let storage)): results[name] = .tensor(try storage.copy())
+            case .label(let index): results[name] = .label(index)
+            case .probabilities(let storage): results[name] = .probabilities(try storage.copy())
+            case .constant(.strings), .list, .state:
+                throw .unsupported(.type("of strings, lists or states as outputs"), .boundary(name))
+            }
+        }
+        return results
+    }
+
+    private func scope(
+        _ given: [String: Storage], _ states: [String: Storage]
+    ) throws(RuntimeError) -> Scope {
+        let scope = Scope(parent: nil)
+        for name in given.keys where !inputs.contains(where: { $0.name == name }) {
+            throw .badOption(.unknownInput(option: "inputs", name: name))
+        }
+        for input in inputs {
+            guard let storage = given[input.name] else { throw .badOption(.missingInput(name: input.name)) }
+            guard input.type.admits(storage.type, storage.shape) else {
+                throw .badOption(
+                    .mismatch(
+                        name: input.name, got: "\(storage.type) \(storage.shape)", expected: input.type.name))
+            }
+            try scope.define(input.name, .tensor(storage), .boundary(input.name))
+        }
+        for state in self.states {
+            guard let storage = states[state.name] else { throw .badOption(.missingInput(name: state.name)) }
+            guard case .state(let tensor) = state.type, ValueType.tensor(tensor).admits(storage.type, storage.shape)
+            else {
+                throw .badOption(
+                    .mismatch(
+                        name: state.name, got: "\(storage.type) \(storage.shape)", expected: state.type.name))
+            }
+            try scope.define(state.name, .state(storage), .boundary(state.name))
+        }
+        choosePlans(given.mapValues(\.shape))
+        return scope
+    }
+
+    private func choosePlans(_ shapes: [String: [Int]]) {
+        if let index = kept.firstIndex(where: { $0.shapes == shapes }) {
+            segments = kept[index].segments
+            kept.append(kept.remove(at: index))
+            return
+        }
+        segments = SegmentCache()
+        kept.append((shapes, segments))
+        if kept.count > max(options.keptShapes, 1) { kept.removeFirst() }
+    }
+}
+
+extension ValueType {
+    fileprivate var isState: Bool {
+        if case .state = self { true } else { false }
+    }
+}

@@ -1,0 +1,218 @@
+// A stretch of operations that one plan does, and the memory of those that were planned.
+import MILFormat
+
+/// Operations `range` of a block, planned for values of certain types and shapes.
+private final class Segment {
+    struct Source: Hashable {
+        var name: String
+        var type: ElementType
+        var shape: [Int]
+        var isState: Bool
+    }
+
+    let end: Int
+    /// What the plan reads.
+    let sources: [Source]
+    private let plan: Plan
+    /// What later operations read.
+    private let results: [String]
+    /// Literals that later operations read.
+    private let constants: [(name: String, value: Constant)]
+    private let newStates: [String: String]
+
+    init(
+        end: Int, sources: [Source], plan: Plan, results: [String], constants: [(name: String, value: Constant)],
+        newStates: [String: String]
+    ) {
+        self.end = end
+        self.sources = sources
+        self.plan = plan
+        self.results = results
+        self.constants = constants
+        self.newStates = newStates
+    }
+
+    var shapes: [String: [Int]] {
+        Dictionary(plan.outputs.map { ($0.name, $0.shape) }) { one, _ in one }
+    }
+
+    func fits(_ scope: Scope) -> Bool {
+        sources.allSatisfy { source in
+            switch scope.find(source.name) {
+            case .tensor(let storage): !source.isState && storage.type == source.type && storage.shape == source.shape
+            case .state: source.isState
+            default: false
+            }
+        }
+    }
+
+    /// Results are copies, since the plan's own memory is written again by the next run.
+    func run(_ scope: Scope, _ place: RuntimeError.Place) throws(RuntimeError) {
+        for source in sources {
+            let storage: Storage
+            switch scope.find(source.name) {
+            case .tensor(let value), .state(let value): storage = value
+            default: throw .invalid(.undefinedName(source.name), place)
+            }
+            plan.buffer(named: source.name)?.bytes.copyMemory(from: UnsafeRawBufferPointer(storage.bytes))
+        }
+        try plan.run()
+        for name in results {
+            guard let buffer = plan.buffer(named: name) else { throw .invalid(.undefinedName(name), place) }
+            try scope.define(name, .tensor(buffer.copy()), place)
+        }
+        for (name, value) in constants { try scope.define(name, .constant(value), place) }
+        for (state, output) in newStates {
+            guard case .state(let target) = scope.find(state), let buffer = plan.buffer(named: output) else {
+                throw .invalid(.undefinedName(state), place)
+            }
+            target.bytes.copyMemory(from: UnsafeRawBufferPointer(buffer.bytes))
+        }
+    }
+}
+
+/// The segments of one function for one set of input shapes.
+final class SegmentCache {
+    private struct Start: Hashable {
+        var block: ObjectIdentifier
+        var index: Int
+    }
+
+    private var segments: [Start: [Segment]] = [:]
+    /// Of one start: shapes that a loop changes are not kept without end.
+    private static let limit = 8
+
+    /// Runs operations from `index` on and returns the index of the first that was not run.
+    func run(
+        _ block: BlockNode, from index: Int, _ scope: Scope, _ evaluator: Evaluator
+    ) throws(RuntimeError) -> Int {
+        let place = block.operations[index].place
+        let start = Start(block: ObjectIdentifier(block), index: index)
+        if let segment = segments[start]?.first(where: { $0.fits(scope) }) {
+            try segment.run(scope, place)
+            return segment.end
+        }
+        if let segment = try make(block, from: index, scope, evaluator) {
+            keep(segment, start)
+            try segment.run(scope, place)
+            return segment.end
+        }
+        try SegmentBuilder(block, from: index, scope, evaluator).runFirst()
+        return index + 1
+    }
+
+    /// Plans a block's first segment and returns the shapes of its results.
+    func prepare(
+        _ block: BlockNode, _ scope: Scope, _ evaluator: Evaluator
+    ) throws(RuntimeError) -> [String: [Int]] {
+        guard let segment = try make(block, from: 0, scope, evaluator) else { return [:] }
+        keep(segment, Start(block: ObjectIdentifier(block), index: 0))
+        return segment.shapes
+    }
+
+    private func make(
+        _ block: BlockNode, from index: Int, _ scope: Scope, _ evaluator: Evaluator
+    ) throws(RuntimeError) -> Segment? {
+        var builder = SegmentBuilder(block, from: index, scope, evaluator)
+        return try builder.build()
+    }
+
+    private func keep(_ segment: Segment, _ start: Start) {
+        segments[start, default: []].append(segment)
+        if segments[start, default: []].count > Self.limit { segments[start]?.removeFirst() }
+    }
+}
+
+private struct SegmentBuilder {
+    private let block: BlockNode
+    private let start: Int
+    private let scope: Scope
+    private let evaluator: Evaluator
+    private var importer: Importer
+    private var sources: [Segment.Source] = []
+
+    init(_ block: BlockNode, from start: Int, _ scope: Scope, _ evaluator: Evaluator) {
+        self.block = block
+        self.start = start
+        self.scope = scope
+        self.evaluator = evaluator
+        importer = Importer(opset: evaluator.opset, blobs: evaluator.blobs)
+    }
+
+    /// The longest segment that can be planned without values; nil when there is none.
+    mutating func build() throws(RuntimeError) -> Segment? {
+        var end = start
+        while end < block.operations.count, ValueOperations.all[block.operations[end].type] == nil {
+            let operation = block.operations[end]
+            guard try bindReads(of: operation, index: end) else { break }
+            do throws(RuntimeError) {
+                try importer.add(operation)
+            } catch {
+                guard case .invalid(.notConstant, _) = error else { throw error }
+                break
+            }
+            end += 1
+        }
+        if end == start { return nil }
+
+        var results: [String] = []
+        var constants: [(name: String, value: Constant)] = []
+        for operation in block.operations[start..<end] {
+            for output in operation.outputs where block.lastRead[output.name, default: -1] >= end {
+                let isLiteral = operation.type == "const" || operation.isCompressedConstant
+                if isLiteral, let value = try importer.constant(output.name) {
+                    constants.append((output.name, value))
+                } else if importer.isDefined(output.name), !results.contains(output.name) {
+                    try importer.add(output: output.name)
+                    results.append(output.name)
+                }
+            }
+        }
+        let newStates = importer.addStateOutputs()
+        let plan = try Plan(importer, options: PlanOptions(workers: evaluator.options.workers))
+        return Segment(
+            end: end, sources: sources, plan: plan, results: results, constants: constants, newStates: newStates)
+    }
+
+    /// Makes the names that an operation reads from around the segment known to the importer; false where one stands
+    /// for something that no plan can take.
+    private mutating func bindReads(of operation: Operation, index: Int) throws(RuntimeError) -> Bool {
+        for name in block.reads[index] where !importer.isDefined(name) {
+            switch try scope.value(name, operation.place) {
+            case .constant(let value): try importer.add(constant: name, value)
+            case .tensor(let storage):
+                try importer.add(input: name, storage.type, storage.shape)
+                sources.append(.init(name: name, type: storage.type, shape: storage.shape, isState: false))
+            case .state(let storage):
+                try importer.add(state: name, storage.type, storage.shape)
+                sources.append(.init(name: name, type: storage.type, shape: storage.shape, isState: true))
+            case .list, .label, .probabilities: return false
+            }
+        }
+        return true
+    }
+
+    /// Runs the first operation with all its operands as constants.
+    func runFirst() throws(RuntimeError) {
+        let operation = block.operations[start]
+        var importer = Importer(opset: evaluator.opset, blobs: evaluator.blobs)
+        for name in block.reads[start] {
+            switch try scope.value(name, operation.place) {
+            case .constant(let value): try importer.add(constant: name, value)
+            case .tensor(let storage): try importer.add(constant: name, .tensor(storage))
+            case .list, .label, .probabilities, .state:
+                throw .invalid(
+                    .elementType(parameter: name, got: "no tensor", expected: "a tensor"), operation.place)
+            }
+        }
+        try importer.add(operation)
+        let names = operation.outputs.map(\.name)
+        for name in names { try importer.add(output: name) }
+        let plan = try Plan(importer, options: PlanOptions(workers: evaluator.options.workers))
+        try plan.run()
+        for name in names {
+            guard let buffer = plan.buffer(named: name) else { throw .invalid(.undefinedName(name), operation.place) }
+            try scope.define(name, .tensor(buffer), operation.place)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+"""Python owner of the library's models, their states and results; thin, and ignorant of images and classes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .call import call
+from .handles import Handle
+from .loader import native
+from .values import Array, array_over, enum_value, struct, tensor, text
+
+
+class Result(NamedTuple):
+    """One result: `kind` is "tensor", "label" (`label` is the place of the class) or "probabilities"."""
+
+    kind: str
+    label: int
+    value: Array | None
+
+
+class NativeModel(Handle):
+    """A function of a package that predicts with any interface on the cpu."""
+
+    _destroy = "rlx_model_destroy"
+
+    def __init__(self, path: str | os.PathLike[str], function: str | None = None, threads: int = 0) -> None:
+        """Raises PackageError, UnsupportedError, NameNotFoundError (no such function)."""
+        library = native()
+        out = library.ffi.new("rlx_model **")
+        name = library.ffi.NULL if function is None else text(function)
+        call(library, library.lib.rlx_model_load, text(os.fspath(path)), name, threads, out)
+        super().__init__(library, out[0])
+        said = library.ffi.string(library.lib.rlx_model_interface(self._pointer)).decode()
+        self.interface: dict[str, Any] = json.loads(said)
+
+    def predict(self, feeds: Mapping[str, Array], state: NativeState | None = None) -> dict[str, Result]:
+        """The outputs by name, as arrays of their own."""
+        library = self._native
+        names = [library.ffi.new("char[]", text(name)) for name in feeds]
+        described = [tensor(library, name, array) for name, array in feeds.items()]
+        values = library.ffi.new("rlx_tensor[]", [view[0] for view, _ in described])
+        out = library.ffi.new("rlx_results **")
+        held = library.ffi.NULL if state is None else state._pointer
+        call(
+            library, library.lib.rlx_model_predict, self._pointer, held, library.ffi.new("char *[]", names), values,
+            len(names), out,
+        )
+        results = library.ffi.gc(out[0], library.lib.rlx_results_destroy)
+        return dict(self._result(results, index) for index in range(library.lib.rlx_results_count(results)))
+
+    def _result(self, results: Any, index: int) -> tuple[str, Result]:
+        library = self._native
+        out = struct(library, "rlx_result")
+        call(library, library.lib.rlx_results_get, results, index, out)
+        name = library.ffi.string(out.name).decode()
+        if out.kind == enum_value(library, "result_kind", "label"):
+            return name, Result("label", out.label, None)
+        kind = "tensor" if out.kind == enum_value(library, "result_kind", "tensor") else "probabilities"
+        return name, Result(kind, -1, np.array(array_over(library, name, out.value, owner=results)))
+
+
+class NativeState(Handle):
+    """The values of a model's states; zeros at first."""
+
+    _destroy = "rlx_state_destroy"
+
+    def __init__(self, model: NativeModel) -> None:
+        out = model._native.ffi.new("rlx_state **")
+        call(model._native, model._native.lib.rlx_state_create, model._pointer, out)
+        super().__init__(model._native, out[0])
+
+    def put(self, name: str, value: Array) -> None:
+        """Raises NameNotFoundError, ShapeError, DTypeError."""
+        view, _alive = tensor(self._native, name, value)
+        call(self._native, self._native.lib.rlx_state_put, self._pointer, text(name), view)
+
+    def get(self, name: str, out: Array) -> Array:
+        """Copies the state into `out`, which has its shape and dtype; raises as `put`."""
+        view, _alive = tensor(self._native, name, out)
+        call(self._native, self._native.lib.rlx_state_get, self._pointer, text(name), view)
+        return out
