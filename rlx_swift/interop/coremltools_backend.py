@@ -16,6 +16,7 @@ from ..session.device import pick
 from ..session.model import Model, State, load_model
 
 _NEWEST = 10  # the newest specification version that we read
+_MACOS = (15, 0)  # from which on there are states
 _undo: list[Callable[[], None]] = []
 
 
@@ -42,6 +43,8 @@ def install(force: bool = False) -> bool:
     pick("cpu")
     _replace(module, "_MLModelProxy", _Proxy)
     _replace(module.MLModel, "make_state", _make_state)
+    # A model that could not be loaded then says why, and not that predictions need a Mac.
+    _replace(module, "_macos_version", lambda: _MACOS)
     return True
 
 
