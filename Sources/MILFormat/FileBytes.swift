@@ -2,26 +2,42 @@
 
 import Foundation
 
-/// Read-only memory. A mapped file must not be shortened while it is in use.
+/// Read-only memory. Small files are read; a large one is mapped, and must not be shortened while it is in use: what
+/// then is missing ends the process when it is read.
 final class FileBytes: @unchecked Sendable {
     let buffer: UnsafeRawBufferPointer
     private let isMapped: Bool
 
-    init(mapping path: String) throws(FormatError) {
+    /// Larger files are mapped.
+    private static let largestCopy = 32 << 20
+
+    init(contentsOf path: String) throws(FormatError) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .io(path: path, code: errno) }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .io(path: path, code: errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notAPackage(path: path, .notAFile) }
-        isMapped = true
-        guard let size = Int(exactly: status.st_size), size > 0 else {
-            buffer = UnsafeRawBufferPointer(start: nil, count: 0)
+        let size = Int(clamping: status.st_size)
+        if size > Self.largestCopy {
+            let address = mmap(nil, size, PROT_READ, MAP_PRIVATE, descriptor, 0)
+            guard address != MAP_FAILED, let address else { throw .io(path: path, code: errno) }
+            buffer = UnsafeRawBufferPointer(start: address, count: size)
+            isMapped = true
             return
         }
-        let address = mmap(nil, size, PROT_READ, MAP_PRIVATE, descriptor, 0)
-        guard address != MAP_FAILED, let address else { throw .io(path: path, code: errno) }
-        buffer = UnsafeRawBufferPointer(start: address, count: size)
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(size, 0), alignment: 64)
+        var filled = 0
+        while filled < copy.count {
+            let count = read(descriptor, copy.baseAddress.map { $0 + filled }, copy.count - filled)
+            guard count > 0 else {
+                copy.deallocate()
+                throw .io(path: path, code: count < 0 ? errno : EIO)
+            }
+            filled += count
+        }
+        buffer = UnsafeRawBufferPointer(copy)
+        isMapped = false
     }
 
     init(copying source: some Collection<UInt8>) {

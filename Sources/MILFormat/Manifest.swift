@@ -19,7 +19,7 @@ struct Manifest {
             let isCompiled = FileBytes.exists(directory + "coremldata.bin")
             throw .notAPackage(path: package, isCompiled ? .compiledByApple : .noManifest)
         }
-        let bytes = try FileBytes(mapping: path).withBuffer { Data($0) }
+        let bytes = try FileBytes(contentsOf: path).withBuffer { Data($0) }
         let file: File
         do {
             file = try JSONDecoder().decode(File.self, from: bytes)

@@ -14,10 +14,10 @@ public final class Package: BlobSource, Sendable {
     /// The model is decoded at once; its files are mapped and must not be changed while the package lives.
     public convenience init(contentsOf path: String) throws(FormatError) {
         let modelPath = try FileBytes.isDirectory(path) ? Manifest(package: path).modelPath : path
-        try self.init(modelBytes: FileBytes(mapping: modelPath)) { (name) throws(FormatError) in
+        try self.init(modelBytes: FileBytes(contentsOf: modelPath)) { (name) throws(FormatError) in
             let path = Manifest.directory(of: modelPath) + Self.relativePath(ofWeights: name)
             guard FileBytes.exists(path) else { throw .badBlob(file: name, offset: 0, .noSuchFile) }
-            return try FileBytes(mapping: path)
+            return try FileBytes(contentsOf: path)
         }
     }
 

@@ -26,7 +26,7 @@ ARROWS = arrows("arrows")
 OUTSIDE = {
     "_native": {"cffi"},
     "session": {"tqdm"},
-    "interop": {"coremltools", "torch"},
+    "interop": {"coremltools", "torch", "PIL"},
     "testing": {"hypothesis", "pytest"},
     "demo": {"matplotlib", "sklearn"},
 }

@@ -70,9 +70,10 @@ public final class Evaluator: @unchecked Sendable {
         if let place = missing.first { throw .unsupported(.operation, place) }
         var zeros: [String: Storage] = [:]
         for input in inputs {
-            guard case .tensor(let tensor) = input.type, let type = ElementType(tensor.dataType),
-                let shape = shapes[input.name]
-            else { continue }
+            guard case .tensor(let tensor) = input.type, let type = ElementType(tensor.dataType) else {
+                throw .unsupported(.type(input.type.name), .boundary(input.name))
+            }
+            guard let shape = shapes[input.name] else { return [:] }
             zeros[input.name] = try Storage(type: type, shape: shape)
         }
         let scope = try scope(zeros, makeStates())
