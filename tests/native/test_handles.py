@@ -128,7 +128,7 @@ def test_wrong_shape_dtype_and_name() -> None:
         with pytest.raises(errors.NameNotFoundError, match="u"):
             store.get("u", np.empty_like(W))
         for dtype in (np.float64, np.int64, np.complex64, np.dtype(">f4"), object):
-            with pytest.raises(errors.DTypeError, match="u: expected one of bool, float16, float32, int32, .*, got"):
+            with pytest.raises(errors.DTypeError, match=r"u: expected one of bool, float16, float32, int32, .*, got"):
                 store.put("u", W.astype(dtype))
         frozen = np.empty_like(W)
         frozen.flags.writeable = False

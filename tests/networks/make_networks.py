@@ -10,6 +10,7 @@ import json
 import math
 import shutil
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import coremltools as ct
@@ -69,7 +70,7 @@ class ResNet18(nn.Module):
     def __init__(self, image, widths, blocks, classes):
         super().__init__()
         layers, width = [conv_bn(image[0], widths[0], 7, 2, act=nn.ReLU), nn.MaxPool2d(3, 2, 1)], widths[0]
-        for stage, (out, count) in enumerate(zip(widths, blocks)):
+        for stage, (out, count) in enumerate(zip(widths, blocks, strict=True)):
             for n in range(count):
                 layers.append(BasicBlock(width, out, 2 if stage and n == 0 else 1))
                 width = out
@@ -86,8 +87,8 @@ class UNet(nn.Module):
         def double(i, o):
             return nn.Sequential(conv_bn(i, o, act=nn.ReLU), conv_bn(o, o, act=nn.ReLU))
 
-        self.down = nn.ModuleList([double(i, o) for i, o in zip([image[0], *widths], widths)])
-        self.up = nn.ModuleList([nn.ConvTranspose2d(o, i, 2, 2) for i, o in zip(widths, widths[1:])])
+        self.down = nn.ModuleList([double(i, o) for i, o in zip([image[0], *widths[:-1]], widths, strict=True)])
+        self.up = nn.ModuleList([nn.ConvTranspose2d(o, i, 2, 2) for i, o in pairwise(widths)])
         self.merge = nn.ModuleList([double(2 * i, i) for i in widths[:-1]])
         self.head = nn.Conv2d(widths[0], classes, 1)
 
@@ -270,7 +271,7 @@ def make(name, sizes):
 def make_gpt2(sizes):
     """A prompt of five tokens, then three of one."""
     module = Gpt2(**sizes).eval()
-    ids, outputs, seen = tokens(sizes["vocabulary"], 8), [], 0
+    ids, outputs = tokens(sizes["vocabulary"], 8), []
     calls = [(0, 5), (5, 6), (6, 7), (7, 8)]
 
     def mask(begin, end):
@@ -284,7 +285,8 @@ def make_gpt2(sizes):
     length = ct.RangeDim(1, sizes["context"], default=1)
     end = ct.RangeDim(1, sizes["context"], default=1)
     states = [
-        ct.StateType(ct.TensorType(shape=tuple(module.keys.shape), dtype=np.float16), name=n) for n in ("keys", "values")
+        ct.StateType(ct.TensorType(shape=tuple(module.keys.shape), dtype=np.float16), name=name)
+        for name in ("keys", "values")
     ]
     model = convert(
         module, {"ids": ids[:, :2], "mask": mask(2, 4)}, ct.precision.FLOAT16, states=states, target=ct.target.iOS18,
