@@ -101,12 +101,13 @@ def _transpose(node: Node, operands: tuple[Tensor, ...]) -> Tensor | None:
 
 
 def _reshape(node: Node, operands: tuple[Tensor, ...]) -> Tensor | None:
-    shape = node.outputs[0].shape
-    inner = _from(operands[0], "reshape", "expand_dims", "squeeze")
-    source = operands[0] if inner is None else inner.inputs[0]
-    if inner is None and source.shape != shape:
-        return None
-    return ops.reshape(source, shape)
+    shape, source = node.outputs[0].shape, operands[0]
+    while source.shape != shape:
+        inner = _from(source, "reshape", "expand_dims", "squeeze")
+        if inner is None:
+            return ops.reshape(source, shape) if source is not operands[0] else None
+        source = inner.inputs[0]
+    return source
 
 
 def _cast(node: Node, operands: tuple[Tensor, ...]) -> Tensor | None:
