@@ -83,6 +83,18 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("model", type=Path, metavar="MODEL", help="an .mlpackage folder or a bare model file")
     _add_json(inspect)
 
+    bench = _add(
+        commands, "bench", _bench, "time training steps on this machine",
+        "Trains four small networks on random data, the AdamW update inside the program, and prints the median time "
+        "of a step. The repository's benchmarks/ compares these with other frameworks.",
+    )
+    bench.add_argument(
+        "network", nargs="*", metavar="NETWORK", help="linear_regression, mlp, cnn or transformer; default: all"
+    )
+    bench.add_argument("--device", choices=DEVICES, help="default: the best present")
+    bench.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help="for each; default: %(default)s")
+    _add_json(bench)
+
     serve = _add(
         commands, "serve-model", _serve, "answer requests to load models and predict, for other programs",
         "Reads one JSON object a line from stdin and writes one answer a line to stdout; arrays travel as .npy files. "
@@ -114,6 +126,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1, got {value}")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"expected 0 to 3600 seconds, got {text}")
     return value
 
 
@@ -197,6 +216,24 @@ def _inspect(options: argparse.Namespace) -> None:
 
     found = inspect_model(options.model)
     print(json.dumps(asdict(found), indent=2) if options.json else found)
+
+
+def _bench(options: argparse.Namespace) -> None:
+    from . import bench
+
+    if unknown := [name for name in options.network if name not in bench.NETWORKS]:
+        raise errors.NameNotFoundError(f"network {unknown[0]!r}", f"expected one of {', '.join(bench.NETWORKS)}")
+    timings = bench.run(options.device, options.seconds, options.network)
+    if options.json:
+        rows = [{**asdict(timing), "samples_per_second": timing.samples_per_second} for timing in timings]
+        print(json.dumps(rows, indent=2))
+        return
+    print(f"{'network':18} {'device':7} {'params':>8} {'batch':>5} {'first step':>11} {'a step':>11} {'samples/s':>11}")
+    for t in timings:
+        print(
+            f"{t.network:18} {t.device:7} {t.params:8,} {t.batch:5} {t.first_step * 1e3:8.0f} ms {t.step * 1e3:8.3f} ms"
+            f" {t.samples_per_second:11,.0f}"
+        )
 
 
 def _serve(options: argparse.Namespace) -> None:

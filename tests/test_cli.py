@@ -140,6 +140,28 @@ def test_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err.startswith("usage: rlx-swift")
 
 
+def test_bench(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "--seconds", "0", "--device", "numpy"]) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert header.startswith("network")
+    assert [row.split()[:3] for row in rows] == [
+        ["linear_regression", "numpy", "3"], ["mlp", "numpy", "101,770"], ["cnn", "numpy", "20,490"],
+        ["transformer", "numpy", "470,528"],
+    ]
+
+
+def test_bench_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "linear_regression", "--seconds", "0", "--device", "numpy", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["batch"] == 8 and 0 < row["step"] < row["first_step"]
+    assert row["samples_per_second"] == row["batch"] / row["step"]
+
+
+def test_bench_of_no_network(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "rnn"]) == 1
+    assert "network 'rnn': expected one of linear_regression, mlp, cnn, transformer" in capsys.readouterr().err
+
+
 def test_demo_on_numpy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")
