@@ -21,6 +21,7 @@ from ..precision import from_data as policy_from_data
 from ..precision import to_data as policy_to_data
 from . import safetensors
 from .config import TrainConfig
+from .device import devices
 from .snapshot import capture, restore
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def save(ts: TrainingSession, path: str | os.PathLike[str], fused: bool | None =
         "format": FORMAT, "graph": sample(ts.graph).to_json(), "open_sizes": isinstance(ts.graph, SymbolicGraph),
         "loss": ts.loss, "trainable": list(ts.trainable), "fused": ts.fused_active if fused is None else fused,
         "policy": policy_to_data(ts.precision_policy), "schedule": schedules.to_data(ts.schedule),
-        "config": config_data(ts), "gemm_kernel": ts._device.kernel(),
+        "config": config_data(ts), "device": ts.device, "gemm_kernel": ts._device.kernel(),
     }
     safetensors.write(path, arrays, {"rlx": json.dumps({**settings, **data}, allow_nan=False)})
 
@@ -91,7 +92,7 @@ def _session(
     config = TrainConfig(lr=lr, **{name: from_data(value) for name, value in data["config"].items()})
     form = sample(graph)
     initial = {name: np.zeros(t.shape, np.float32) for name, t in (*form.params.items(), *form.buffers.items())}
-    ts = kind(graph, data["trainable"], initial, config, device, data["loss"])
+    ts = kind(graph, data["trainable"], initial, config, device or _saved_device(data), data["loss"])
     ts._trained.since = {name: int(n) for name, n in data["since"].items()}
     ts._trained.choose(data["trainable"], 0)
     ts._policy = policy_from_data(data["policy"])
@@ -99,6 +100,11 @@ def _session(
     if data["fused"]:
         ts.with_fused_optimizer()
     return ts
+
+
+def _saved_device(data: dict[str, Any]) -> str | None:
+    """The device that the run was on, if it is here; another one rounds differently."""
+    return next((d.name for d in devices() if d.available and d.name == data.get("device")), None)
 
 
 def config_data(ts: TrainingSession) -> dict[str, Any]:

@@ -376,7 +376,8 @@ class TrainingSession:
         """The run that `save` wrote, to go on with bit for bit on the same machine and GEMM kernel.
 
         `graph` is needed for a graph with a named dimension, and otherwise compared with the saved one.
-        `schedule` is needed where the rate came from a function of the user's.
+        `schedule` is needed where the rate came from a function of the user's. `device` is by default the one that
+        the run was on, where that is present, and else the best that is.
 
         Raises:
             CheckpointError: a file that is not whole, of another version, or of another graph, and the difference.

@@ -15,6 +15,7 @@ import rlx_swift as rlx
 from rlx_swift.errors import CheckpointError, ConfigError
 from rlx_swift.optim.base import registry
 from rlx_swift.session import safetensors
+from rlx_swift.session.device import DeviceStatus
 from rlx_swift.session.snapshot import capture
 from tests.training_cases import DEVICES, LINREG_BATCH, UPDATES, linreg, linreg_session, mlp, mlp_data
 
@@ -147,6 +148,20 @@ def test_what_a_file_cannot_hold_must_be_given(tmp_path):
     with pytest.raises(ConfigError, match="give schedule="):
         rlx.TrainingSession.load(path, device="numpy")
     assert rlx.TrainingSession.load(path, schedule=lambda n: 0.2, device="numpy").lr == 0.2
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_run_goes_on_where_it_was(device, tmp_path):
+    linreg_session(device).save(tmp_path / "run.ckpt")
+    assert rlx.TrainingSession.load(tmp_path / "run.ckpt").device == device
+
+
+def test_a_run_of_an_absent_device_goes_on_at_the_best(tmp_path, monkeypatch):
+    linreg_session("numpy").save(tmp_path / "run.ckpt")
+    here = [DeviceStatus(d.name, d.available and d.name != "numpy", d.reason) for d in rlx.devices()]
+    monkeypatch.setattr("rlx_swift.session.checkpoint.devices", lambda: here)
+    best = next(d.name for d in rlx.devices() if d.available)
+    assert rlx.TrainingSession.load(tmp_path / "run.ckpt").device == best
 
 
 class Own(rlx.SGD):
