@@ -12,7 +12,7 @@ public enum Device: Int32, Sendable, CaseIterable {
     public var isPresent: Bool {
         switch self {
         case .cpu: true
-        case .coreML: Self.coreMLIsPresent
+        case .coreML: Self.hasCoreML
         }
     }
 
@@ -25,11 +25,15 @@ public enum Device: Int32, Sendable, CaseIterable {
     }
 
     #if canImport(Darwin)
-    private static var coreMLIsPresent: Bool { true }
+    private static var hasCoreML: Bool { true }
     #else
     /// Our module of that name stands in for Core ML in tests only: it is the cpu device in other clothes.
-    @TaskLocal package static var coreMLIsPresent =
-        ProcessInfo.processInfo.environment["RLX_COREML_ON_LINUX"] == "1"
+    private static var hasCoreML: Bool {
+        coreMLIsPresent ?? (ProcessInfo.processInfo.environment["RLX_COREML_ON_LINUX"] == "1")
+    }
+
+    /// What a test says; nil leaves it to the environment.
+    @TaskLocal package static var coreMLIsPresent: Bool?
     #endif
 }
 

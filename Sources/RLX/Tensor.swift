@@ -44,6 +44,19 @@ public struct Tensor: Sendable, Hashable {
         }
     }
 
+    /// A copy of a view's elements.
+    package init(copying view: StridedBytes, dtype: DType) {
+        self.init(bytes: view.bytes(), dtype: dtype, shape: view.shape)
+    }
+
+    /// Copies into a view of the tensor's dtype and shape.
+    package func copy(to target: StridedBytes, dtype: DType, name: String) throws(RLXError) {
+        try Feature(name: name, dtype: self.dtype, shape: shape).check(dtype: dtype, shape: target.shape)
+        bytes.withUnsafeBytes { source in
+            if let base = source.baseAddress { target.copy(from: base) }
+        }
+    }
+
     /// Reads in place; the view must not be written to.
     func withView<R>(_ body: (StridedBytes) throws(RLXError) -> R) throws(RLXError) -> R {
         let result: Result<R, RLXError> = bytes.withUnsafeBytes { buffer in

@@ -22,6 +22,8 @@ class TrainConfig:
         number is a fixed scale; None is none. Under a scale an update with a non-finite gradient is skipped.
     ema: the decay of a running average of the weights, such as 0.999, or None.
     seed: for initializers and everything random.
+    update_path: "mlupdatetask" trains by Core ML's own update tasks, where `mlupdatetask_eligibility()` allows it;
+        None lets the session choose between its own ways.
     """
 
     lr: float | Schedule = 1e-2
@@ -30,6 +32,7 @@ class TrainConfig:
     loss_scale: str | float | None = "auto"
     ema: float | None = None
     seed: int = 0
+    update_path: str | None = None
 
     def __post_init__(self) -> None:
         as_schedule(self.lr)
@@ -44,3 +47,5 @@ class TrainConfig:
         if self.ema is not None:
             require_ranges(self, ema=UNIT)
         require_counts(self, seed=0)
+        if self.update_path not in (None, "mlupdatetask"):
+            raise ConfigError("update_path", f"expected None or 'mlupdatetask', got {self.update_path!r}")

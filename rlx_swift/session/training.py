@@ -31,6 +31,7 @@ from .report import Eligible, StepReport, Unsupported, UpdatePath
 from .scaling import loss_scale
 from .state import OptimizerState
 from .trainer import Trainer, Window
+from .update_task import UpdateTask, eligibility
 from .updates import Arrays
 from .weights import Weights, as_array, initial_values
 
@@ -83,6 +84,7 @@ class TrainingSession:
         scale = loss_scale(self.config.loss_scale, half=False)
         self._trainer = Trainer(self._device, self._weights, self.config.seed, as_schedule(self.config.lr), scale)
         self._configure()
+        self._task = UpdateTask(self) if self.config.update_path else None
         self.last_report: StepReport | None = None
 
     def _configure(self, fused: bool | None = None) -> None:
@@ -101,6 +103,7 @@ class TrainingSession:
 
         Where that cannot be done, the host goes on updating, `fused_active` is False and `fused_reason` says why.
         """
+        self._require_own_path("with_fused_optimizer()")
         self._require_fresh("with_fused_optimizer()")
         self._fused_reason = self._trained.host_only()
         if not self._fused_reason:
@@ -117,6 +120,7 @@ class TrainingSession:
         Weights, optimizer state and the loss stay f32. With half precision and `loss_scale="auto"`, gradients are
         scaled, and an update with a non-finite one is skipped whole.
         """
+        self._require_own_path("with_precision_policy()")
         self._require_fresh("with_precision_policy()")
         self._policy = as_policy(policy)
         self._trainer.scale = loss_scale(self.config.loss_scale, self._policy.half)
@@ -130,6 +134,7 @@ class TrainingSession:
         now. One that comes back finds its state as it was. The training program is compiled again.
         """
         self._require_nothing_pending("set_trainable()")
+        self._require_own_path("set_trainable()")
         before = self.trainable
         self._trained.choose(patterns, self.steps)
         try:
@@ -167,7 +172,7 @@ class TrainingSession:
     @property
     def update_path(self) -> UpdatePath:
         """How steps update the weights."""
-        return self._trainer.path
+        return UpdatePath.MLUPDATETASK if self._task is not None else self._trainer.path
 
     @property
     def precision_policy(self) -> PrecisionPolicy:
@@ -216,10 +221,7 @@ class TrainingSession:
 
     def mlupdatetask_eligibility(self) -> Eligible | Unsupported:
         """Whether Core ML's own MLUpdateTask could train this graph."""
-        return Unsupported(
-            "MLUpdateTask updates only NeuralNetwork models, and this graph becomes an ML Program; "
-            "the session trains it by gradients instead"
-        )
+        return eligibility(sample(self.graph), self.loss, self.trainable, self.config)
 
     # Training
 
@@ -231,6 +233,9 @@ class TrainingSession:
         trainer = self._trainer
         if trainer.window.count:
             self._require_nothing_pending("step()")
+        if self._task is not None:
+            self.last_report = self._task.step(self._batches.check(batch)[1])
+            return self.last_report
         report = trainer.prepared(batch) if trainer.prepared is not None else None
         if report is None:
             outputs, applied = trainer.step(*self._batches.check(batch))
@@ -240,6 +245,7 @@ class TrainingSession:
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""
+        self._require_own_path("accumulate()")
         require("accumulate weight", weight in POSITIVE, POSITIVE.text, weight)
         return self._trainer.accumulate(*self._batches.check(batch), float(weight))[self.loss]
 
@@ -266,6 +272,7 @@ class TrainingSession:
 
     def apply_gradients(self, gradients: Mapping[str, Any]) -> bool:
         """One update from gradients made elsewhere, one for each trained param; whether it was applied, not skipped."""
+        self._require_own_path("apply_gradients()")
         self._require_nothing_pending("apply_gradients()")
         shapes = self._trained.rule.shapes
         for name in (*gradients, *shapes):
@@ -298,6 +305,8 @@ class TrainingSession:
         """Steps through the batches `epochs` times; see `rlx_swift.session.fit`."""
         if schedule is not None:
             self.lr = schedule
+        if self._task is not None:
+            return self._task.fit(batches, epochs, validation, callbacks, accumulate, weight)
         return fit(self, batches, epochs, validation, callbacks, accumulate, progress, weight)
 
     # Values
@@ -384,6 +393,11 @@ class TrainingSession:
             ConfigError: `graph` or `schedule` is needed, or the class of the optimizer is not defined.
         """
         return checkpoint.load(cls, path, graph, schedule, device)
+
+    def _require_own_path(self, call: str) -> None:
+        if self._task is not None:
+            problem = "an update task of Core ML's shows no gradients and has no part of a program"
+            raise SessionError(call, problem, "leave update_path out of the config")
 
     def _require_nothing_pending(self, call: str) -> None:
         if self._trainer.window.count:

@@ -77,9 +77,12 @@ typedef enum rlx_units {
 
 typedef enum rlx_feature_kind { RLX_FEATURE_KIND_INPUT = 0, RLX_FEATURE_KIND_OUTPUT = 1 } rlx_feature_kind;
 
+typedef enum rlx_parameter { RLX_PARAMETER_WEIGHTS = 0, RLX_PARAMETER_BIAS = 1 } rlx_parameter;
+
 typedef struct rlx_error rlx_error;
 typedef struct rlx_program rlx_program; /* a loaded package; immutable */
 typedef struct rlx_store rlx_store;     /* named tensors that stay between steps and are shared by sessions */
+typedef struct rlx_update rlx_update;   /* what one of Core ML's own training tasks left */
 typedef struct rlx_session rlx_session; /* a program planned for one store, with its own buffers */
 typedef struct rlx_model rlx_model;     /* a function that predicts on the cpu, whatever its interface */
 typedef struct rlx_state rlx_state;     /* the values of a model's states between predictions */
@@ -143,6 +146,20 @@ typedef struct rlx_session_statistics {
     int64_t arena_bytes;    /* planned memory for values that live inside a run */
     int64_t backing_copies; /* Core ML outputs that did not land in the buffer we offered */
 } rlx_session_statistics;
+
+/* Values of one training input, samples along the first axis; f32 or i32. */
+typedef struct rlx_column {
+    const char *name;
+    const rlx_tensor *value;
+} rlx_column;
+
+typedef struct rlx_update_options {
+    size_t size;
+    int64_t epochs;     /* 0: the model's own number */
+    int64_t mini_batch; /* 0: the model's own number */
+    int64_t seed;       /* read with shuffle only */
+    int32_t shuffle;    /* 0: samples come in the order that they are given in */
+} rlx_update_options;
 
 int32_t rlx_abi_version(void);
 const char *rlx_version(void);
@@ -244,6 +261,23 @@ rlx_status rlx_state_create(const rlx_model *model, rlx_state **out, rlx_error *
 rlx_status rlx_state_put(rlx_state *state, const char *name, const rlx_tensor *value, rlx_error **error);
 rlx_status rlx_state_get(const rlx_state *state, const char *name, rlx_tensor *out, rlx_error **error);
 void rlx_state_destroy(rlx_state *state);
+
+/* Trains a copy of an updatable neural network, given as the bytes of its .mlmodel, by Core ML's own update task
+ * (MLUpdateTask) and waits for its end. There is a column for each training input. UNAVAILABLE where there is no
+ * Core ML. */
+rlx_status rlx_update_run(
+    const void *model, size_t model_size, const rlx_column *columns, size_t column_count,
+    const rlx_update_options *options, rlx_update **out, rlx_error **error);
+
+int64_t rlx_update_loss_count(const rlx_update *update);
+
+/* The mean loss of each mini-batch before its step; `count` is rlx_update_loss_count. */
+rlx_status rlx_update_get_losses(const rlx_update *update, double *out, int64_t count, rlx_error **error);
+
+/* Copies the weights or the bias of a trained layer into caller memory of their shape; f32. `kind` is an rlx_parameter. */
+rlx_status rlx_update_get_parameter(
+    const rlx_update *update, const char *layer, int32_t kind, rlx_tensor *out, rlx_error **error);
+void rlx_update_destroy(rlx_update *update);
 
 /* RLX_DECLARATIONS_END */
 
