@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from .call import call
-from .handles import _Handle
+from .handles import Handle
 from .loader import native
 from .values import Array, enum_value, struct, tensor, text
 
 
-class NetworkUpdate(_Handle):
+class NetworkUpdate(Handle):
     """The losses and trained weights of one finished task."""
 
     _destroy = "rlx_update_destroy"

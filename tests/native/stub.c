@@ -92,3 +92,21 @@ rlx_status rlx_session_get_statistics(rlx_session *session, rlx_session_statisti
     return fail(RLX_STATUS_INTERNAL, error);
 }
 void rlx_session_destroy(rlx_session *session) { (void)session; }
+
+rlx_status rlx_update_run(
+    const void *model, size_t model_size, const rlx_column *columns, size_t column_count,
+    const rlx_update_options *options, rlx_update **out, rlx_error **error) {
+    (void)model, (void)model_size, (void)columns, (void)column_count, (void)options, (void)out;
+    return fail(RLX_STATUS_UNAVAILABLE, error);
+}
+int64_t rlx_update_loss_count(const rlx_update *update) { (void)update; return 0; }
+rlx_status rlx_update_get_losses(const rlx_update *update, double *out, int64_t count, rlx_error **error) {
+    (void)update, (void)out, (void)count;
+    return fail(RLX_STATUS_BAD_SHAPE, error);
+}
+rlx_status rlx_update_get_parameter(
+    const rlx_update *update, const char *layer, int32_t kind, rlx_tensor *out, rlx_error **error) {
+    (void)update, (void)layer, (void)kind, (void)out;
+    return fail(RLX_STATUS_NOT_FOUND, error);
+}
+void rlx_update_destroy(rlx_update *update) { (void)update; }

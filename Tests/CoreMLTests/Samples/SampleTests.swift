@@ -1,0 +1,71 @@
+// The samples run: code in the styles of apps does on Linux what it does on Apple systems.
+import CoreML
+import Testing
+
+@Suite struct SampleTests {
+    private func folder() throws -> URL {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        return folder
+    }
+
+    @Test func generatedModel() async throws {
+        let recorded = try RecordedNetwork.load("convnet_max")
+        let model = try await Animals.load(contentsOf: RecordedNetwork.compile("convnet_max"))
+        let images = try recorded.inputs.map { try array($0, [1, 8, 8], .double) }
+        let outputs = try model.predictions(inputs: images.map { AnimalsInput(image: $0) })
+        for (output, expected) in zip(outputs, recorded.predictions) {
+            #expect(abs((output.probabilities["cat"] ?? .nan) - expected[0]) < 1e-6)
+            #expect(output.probabilities[output.animal] == output.probabilities.values.max())
+        }
+        let single = try await model.prediction(input: AnimalsInput(image: MLShapedArray<Double>(images[0])))
+        #expect(single.animal == outputs[0].animal)
+        let made = AnimalsOutput(probabilities: ["cat": 1], animal: "cat")
+        #expect(made.probabilities == ["cat": 1] && made.animal == "cat")
+    }
+
+    @Test func onDeviceUpdater() async throws {
+        let recorded = try RecordedNetwork.load("convnet_max")
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let original = try RecordedNetwork.compile("convnet_max")
+        let updater = OnDeviceUpdater(defaultModelURL: original, directory: folder)
+        let images = try recorded.inputs.map { try array($0, [1, 8, 8], .double) }
+        let labels = recorded.targets.map { ["cat", "dog", "élan"][Int($0[0])] }
+        let data = updater.trainingData(images: images, labels: labels)
+        let url: URL = try await withCheckedThrowingContinuation { continuation in
+            updater.update(with: data, epochs: 5) { continuation.resume(with: $0) }
+        }
+        #expect(updater.losses.count == 5)
+        #expect(updater.losses[4] < updater.losses[0])
+        let before = try OnDeviceUpdater.weights(of: original, layer: "out")
+        #expect(try OnDeviceUpdater.weights(of: url, layer: "out") != before)
+    }
+
+    @Test func decodingLoop() async throws {
+        let decoder = try Decoder(contentsOf: MLModel.compileModel(at: Fixture.url("state"), ()))
+        #expect(try await decoder.decode([[1, 2, 3, 4], [1, 1, 1, 1]]) == [[1, 2, 3, 4], [2, 3, 4, 5]])
+        #expect(await decoder.cache(named: "total") == [2, 3, 4, 5])
+        await decoder.restore([0, 0, 0, 1], named: "total")
+        #expect(try await decoder.decode([[1, 2, 3, 4]]) == [[1, 2, 3, 5]])
+        await decoder.reset()
+        #expect(try await decoder.decode([[1, 2, 3, 4]]) == [[1, 2, 3, 4]])
+    }
+
+    @Test func helpers() throws {
+        let values = try MLMultiArray.from([3, 1, 4, 1, 5, 9], dims: 2)
+        #expect(values.shape == [1, 6])
+        #expect(values.argmax()?.index == 5)
+        let matrix = try values.reshaped(to: [2, 3])
+        #expect(try matrix.row(1).toDoubles() == [1, 5, 9])
+        #expect(try array([1, 2], [2], .float16).toDoubles() == [1, 2])
+        let padded = MLMultiArray(shape: [2, 3], dataType: .float32, strides: [8, 1])
+        matrix.transfer(to: padded)
+        #expect(padded.scalars() == [3, 1, 4, 1, 5, 9])
+    }
+}
+
+extension MLModel {
+    /// Picks the synchronous form in an asynchronous test.
+    fileprivate static func compileModel(at url: URL, _: Void) throws -> URL { try compileModel(at: url) }
+}
