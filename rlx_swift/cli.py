@@ -15,6 +15,7 @@ from . import errors
 
 Command = Callable[[argparse.Namespace], None]
 DEVICES = ("coreml", "cpu", "numpy")
+UNITS = ("cpu", "gpu", "ane", "all")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,6 +110,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     validate.add_argument("model", type=Path, metavar="MODEL", help="an .mlpackage folder")
     _add_json(validate)
+
+    doctor = _add(
+        commands, "doctor", _doctor, "test Core ML on this system and write a report",
+        "Asks Core ML small questions, each in a process of its own on every choice of compute units, compares the "
+        "answers with the CPU's and writes one file, to attach to an issue. A crash is a result.",
+    )
+    file = Path("rlx-doctor.json")
+    doctor.add_argument("--output", type=Path, default=file, metavar="FILE", help="default: %(default)s")
+    doctor.add_argument("--only", action="append", default=[], metavar="PATTERN", help='only cases such as "conv/*"')
+    doctor.add_argument("--units", action="append", choices=UNITS, help="default: each of them")
+    doctor.add_argument("--seconds", type=float, default=60.0, metavar="S", help="limit of a case; default: 60")
+    doctor.add_argument("--full", action="store_true", help="ask what takes minutes too")
+    doctor.add_argument("--list", action="store_true", help="print the names of the cases and end")
+    _add_json(doctor)
     return parser
 
 
@@ -247,6 +262,23 @@ def _validate(options: argparse.Namespace) -> None:
 
     report = validate(options.model)
     print(json.dumps({"model": str(options.model), **asdict(report)}) if options.json else report)
+
+
+def _doctor(options: argparse.Namespace) -> None:
+    from . import doctor
+    from .doctor.report import names
+
+    if options.list:
+        print("\n".join(names()))
+        return
+    settings = doctor.Options(
+        options.output, only=options.only, units=options.units or UNITS, seconds=options.seconds, full=options.full
+    )
+    report = doctor.run(settings, show=(lambda result: None) if options.json else print)
+    if options.json:
+        print(json.dumps({"report": str(options.output), "system": report["system"], "summary": report["summary"]}))
+        return
+    print(f"{', '.join(f'{count} {status}' for status, count in report['summary'].items())}: {options.output}")
 
 
 if __name__ == "__main__":
