@@ -22,11 +22,11 @@ struct Answer: Encodable {
 }
 
 func tensors(_ path: String) throws -> [String: Tensor] {
-    try SafeTensors(decoding: Data(contentsOf: URL(fileURLWithPath: path)), subject: path).tensors
+    try SafeTensors(contentsOf: URL(fileURLWithPath: path)).tensors
 }
 
 func write(_ tensors: [String: Tensor], to path: String) throws {
-    try SafeTensors(tensors: tensors, metadata: [:]).write(to: URL(fileURLWithPath: path))
+    try SafeTensors(tensors: tensors).write(to: URL(fileURLWithPath: path))
 }
 
 /// Batches `0/x`, `0/y`, `1/x`, ... of one file, in order.

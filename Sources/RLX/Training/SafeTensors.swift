@@ -5,9 +5,14 @@
 
 import Foundation
 
-package struct SafeTensors {
-    package var tensors: [String: Tensor]
-    package var metadata: [String: String]
+/// Named arrays with text metadata, as one file.
+///
+/// ```swift
+/// let data = try SafeTensors(contentsOf: url).tensors
+/// ```
+public struct SafeTensors: Sendable {
+    public var tensors: [String: Tensor]
+    public var metadata: [String: String]
 
     private static let longestHeader = 100_000_000
     private static let metadataKey = "__metadata__"
@@ -44,8 +49,12 @@ package struct SafeTensors {
         }
     }
 
-    /// Throws `badPackage` for a file that is not whole and well formed, with what is wrong.
-    package init(decoding data: Data, subject: String) throws(RLXError) {
+    /// Reads a file. Throws `io`, and `badPackage` with what is wrong for one that is not whole and well formed.
+    public init(contentsOf url: URL) throws(RLXError) {
+        try self.init(decoding: TrainingBundle.read(url), subject: url.lastPathComponent)
+    }
+
+    init(decoding data: Data, subject: String) throws(RLXError) {
         let length = data.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard data.count >= 8, length <= UInt64(min(data.count - 8, Self.longestHeader)) else {
             throw .badCheckpoint(subject, "it is no safetensors file, or not whole")
@@ -72,7 +81,7 @@ package struct SafeTensors {
         guard total == body.count else { throw .badCheckpoint(subject, "its arrays do not fill it") }
     }
 
-    package init(tensors: [String: Tensor], metadata: [String: String]) {
+    public init(tensors: [String: Tensor], metadata: [String: String] = [:]) {
         (self.tensors, self.metadata) = (tensors, metadata)
     }
 
@@ -90,8 +99,8 @@ package struct SafeTensors {
         return Tensor(bytes: [UInt8](body[start..<start + count * dtype.size]), dtype: dtype, shape: entry.shape)
     }
 
-    /// Writes a file whole or not at all; one that was there stays whole until the new one is.
-    package func write(to url: URL) throws(RLXError) {
+    /// Writes a file whole or not at all; one that was there stays whole until the new one is. Throws `io`.
+    public func write(to url: URL) throws(RLXError) {
         let names = tensors.keys.sorted()
         var items: [String: Item] = metadata.isEmpty ? [:] : [Self.metadataKey: .metadata(metadata)]
         var end = 0

@@ -22,7 +22,7 @@ final class TrainingRun {
         self.bundle = bundle
         self.device = device
         let name = bundle.manifest.checkpoint
-        let file = try SafeTensors(decoding: TrainingBundle.read(bundle.file(name)), subject: name)
+        let file = try SafeTensors(contentsOf: bundle.file(name))
         settings = try RunSettings(file.metadata, subject: name)
         try take(file, settings, subject: name)
         _ = try program("train")

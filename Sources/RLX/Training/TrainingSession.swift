@@ -184,7 +184,7 @@ public actor TrainingSession {
     /// Throws `io`, and `badPackage` for a file that is not whole or of another run, with what differs.
     public func restore(from url: URL) throws(RLXError) {
         let subject = url.lastPathComponent
-        let file = try SafeTensors(decoding: TrainingBundle.read(url), subject: subject)
+        let file = try SafeTensors(contentsOf: url)
         let settings = try RunSettings(file.metadata, subject: subject)
         try settings.requireSameRun(as: run.settings, subject: subject)
         try run.take(file, settings, subject: subject)
