@@ -106,8 +106,8 @@ extension RuntimeError: CustomStringConvertible {
         case .unreadableConstant(let name, let reason): "the constant \"\(name)\" cannot be read: \(reason)"
         case .badOption(let fault): fault.description
         case .outOfRange(let input, let index, let value, let range):
-            "input \"\(input)\": element \(index) is \(value); it must be in "
-                + "\(range.lowerBound) ..< \(range.upperBound)"
+            "input \"\(input)\": expected indices from \(range.lowerBound) to \(Int(range.upperBound) - 1), "
+                + "got \(value) at element \(index)"
         case .indexOutOfRange(let place, let index, let size):
             "\(place): its index number \(index) is not an index of \(size) elements"
         case .outOfMemory(let bytes): "no memory for \(bytes) bytes"

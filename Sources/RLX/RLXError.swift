@@ -68,7 +68,8 @@ extension RLXError {
     static func outOfRange(_ name: String, value: Int32, index: Int, range: Range<Int32>) -> RLXError {
         RLXError(
             .badFeed,
-            "'\(name)' holds \(value) at index \(index); it must be in [\(range.lowerBound), \(range.upperBound))",
+            "input '\(name)': expected indices from \(range.lowerBound) to \(Int(range.upperBound) - 1), "
+                + "got \(value) at element \(index)",
             subject: name)
     }
 

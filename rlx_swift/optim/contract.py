@@ -16,13 +16,13 @@ class Contract:
         ulps: how far an update inside the device program may be from one on the host, in units in the last
             place of the largest intermediate value.
         mixed: how far 8 updates of a small classifier under "auto_mixed" may lead from where they lead in f32, as a
-            part of the way.
+            part of the way. A rule that takes signs, or divides by what is small, goes off further.
         targets: for each standard target of `rlx_swift.testing`, the learning rate and the number of updates
             within which it is minimised. A target that is left out is not promised.
     """
 
     ulps: float = 4.0
-    mixed: float = 0.01
+    mixed: float = 0.02
     targets: Mapping[str, tuple[float, int]] = field(
         default_factory=lambda: dict.fromkeys(TARGETS, (0.02, 4000))
     )

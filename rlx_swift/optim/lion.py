@@ -21,7 +21,7 @@ class Lion(Optimizer):
     Slot: `m`. Good learning rates are 3 to 10 times smaller than those of AdamW.
     """
 
-    contract = Contract(targets={
+    contract = Contract(mixed=0.1, targets={
         "quadratic": (0.3, 90), "rosenbrock": (0.02, 180), "logistic": (0.3, 14),
         "factorisation": (0.01, 370),
     })

@@ -28,7 +28,7 @@ class MARS(Optimizer):
     Slots: `m`, `v`, and without `exact`, `g`.
     """
 
-    contract = Contract(ulps=16, targets={
+    contract = Contract(ulps=16, mixed=0.2, targets={
         "quadratic": (1, 11), "rosenbrock": (0.5, 48), "logistic": (1, 8),
         "factorisation": (0.3, 35),
     })

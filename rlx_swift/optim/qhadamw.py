@@ -24,7 +24,7 @@ class QHAdamW(Optimizer):
     Slots: `m`, `v`.
     """
 
-    contract = Contract(targets={
+    contract = Contract(mixed=0.1, targets={
         "quadratic": (1, 23), "rosenbrock": (0.5, 140), "logistic": (0.3, 15),
         "factorisation": (0.3, 27),
     })

@@ -30,7 +30,7 @@ class SOAP(Optimizer):
     that has a basis `left`, `left_basis`, `right`, `right_basis`.
     """
 
-    contract = Contract(ulps=512, mixed=1.0, targets={
+    contract = Contract(ulps=512, mixed=0.8, targets={
         "quadratic": (1, 87), "rosenbrock": (0.5, 66), "logistic": (0.1, 35),
         "factorisation": (0.1, 89),
     })

@@ -86,7 +86,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str,
         data = file.read()
     metadata = header.pop("__metadata__", {})
     arrays = {name: _array(name, entry, data, subject) for name, entry in header.items()}
-    if sum(array.nbytes for array in arrays.values()) != len(data):
+    end = 0
+    for start, stop in sorted(entry["data_offsets"] for entry in header.values()):
+        if start != end:
+            break
+        end = stop
+    if end != len(data):
         raise CheckpointError(subject, f"its arrays do not fill the {len(data)} bytes that it has for them")
     return arrays, metadata
 

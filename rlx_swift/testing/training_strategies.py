@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ _FUSED: dict[str, st.SearchStrategy[Optimizer]] = {
     "AdamW": st.builds(optim.AdamW, **_BETAS, amsgrad=st.booleans()),
     "NAdamW": st.builds(optim.NAdamW, **_BETAS, momentum_decay=st.sampled_from([0.0, 0.004, 1.0])),
     "RAdam": st.builds(optim.RAdam, **_BETAS, threshold=st.sampled_from([4.0, 5.0])),
-    "QHAdamW": st.builds(optim.QHAdamW, **_BETAS, nu1=st.floats(0, 1), nu2=st.floats(0, 1)),
+    "QHAdamW": st.builds(optim.QHAdamW, **_BETAS, nu1=st.floats(0, 1), nu2=st.sampled_from([0.3, 0.7, 1.0])),
     "LAMB": st.builds(optim.LAMB, **_BETAS),
     "Adafactor": st.builds(
         optim.Adafactor, lr=st.none() | st.just(0.01), beta1=st.sampled_from([0.0, 0.9]), weight_decay=_DECAY
@@ -58,15 +59,26 @@ def clips() -> st.SearchStrategy[Clip | None]:
     return st.none() | st.one_of(*(st.builds(kind, limit) for kind in kinds))
 
 
+@dataclass(frozen=True)
+class _Halving:
+    """A schedule that is a function, as a user's own."""
+
+    lr: float
+
+    def __call__(self, n: int) -> float:
+        return self.lr / (1 + n)
+
+
 def schedules() -> st.SearchStrategy[Any]:
-    """Learning rates: numbers and schedules."""
+    """Learning rates: numbers, schedules, and a function."""
     lr = st.sampled_from([1e-4, 1e-2, 0.3])
     named = optim.schedules
     return st.one_of(
         lr, st.builds(named.Step, lr=lr, every=st.integers(1, 4)),
         st.builds(named.Exponential, lr=lr, factor=st.floats(0.5, 1)),
         st.builds(named.Cosine, lr=lr, total=st.integers(6, 20), warmup=st.integers(0, 5)),
-        st.builds(named.OneCycle, lr=lr, total=st.integers(4, 20)),
+        st.builds(named.OneCycle, lr=lr, total=st.integers(4, 20)), st.builds(named.Plateau, lr=lr),
+        lr.map(_Halving),
     )
 
 

@@ -86,7 +86,7 @@ def _slack(
         def read(name: str) -> np.ndarray:
             return of(before[f"param/{name}" if name in rule.shapes else name])
 
-        moved = {n: of(g + shift * allowed[n] * _ulp(np.max(np.abs(g)))) for n, g in gradients.items()}
+        moved = {n: of(g + shift * allowed[n] * _ulp(_largest(g))) for n, g in gradients.items()}
         with np.errstate(all="ignore"):
             previous = {n: moved[n] for n in rule.previous}
             return rule.apply(NUMPY, moved, previous, numbers, read, lambda name, new, old: new)
@@ -101,6 +101,11 @@ def _slack(
         key = f"param/{name}" if name in rule.shapes else name
         slack[key] = np.asarray(spread, np.float64) + allowed[owner[name]] * _ulp(scale)
     return slack
+
+
+def _largest(x: np.ndarray) -> Any:
+    """The largest finite magnitude."""
+    return np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
 
 
 def _ulp(x: Any) -> Any:

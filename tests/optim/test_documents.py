@@ -16,7 +16,7 @@ BEGIN, END = "<!-- contracts -->\n", "<!-- end of contracts -->"
 
 
 def table() -> str:
-    head = ["optimizer", "state of a 4x3 weight", "in the program", "ulps", *TARGETS]
+    head = ["optimizer", "state of a 4x3 weight", "in the program", "ulps", "mixed", *TARGETS]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name, kind in sorted(registry().items(), key=lambda item: item[1].__name__.lower()):
         if name.startswith("rlx_swift."):
@@ -24,7 +24,8 @@ def table() -> str:
             state = optimizer.init(NUMPY, np.zeros((4, 3), np.float32))
             slots = ", ".join(f"{slot} {'x'.join(map(str, value.shape))}" for slot, value in state.items()) or "none"
             targets = [f"{steps} at {lr:g}" for lr, steps in (contract.targets[target] for target in TARGETS)]
-            cells = [kind.__name__, slots, "no" if kind.host_only else "yes", f"{contract.ulps:g}", *targets]
+            cells = [kind.__name__, slots, "no" if kind.host_only else "yes", f"{contract.ulps:g}", f"{contract.mixed:g}",
+                     *targets]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -21,6 +21,7 @@ FORMS = [
     rlx.Muon(scale="match_rms_adamw", nesterov=False, weight_decay=0.1), rlx.MARS(), rlx.MARS(gamma=0.5, beta1=0.5),
     rlx.Stiefel(), rlx.Stiefel(momentum=0.0, fallback=rlx.Adam()), rlx.SOAP(every=2), rlx.SOAP(longest=3),
     rlx.KronPSGD(), rlx.KronPSGD(every=3, weight_decay=0.1),
+    *(kind(eps=0.1) for kind in (rlx.Adam, rlx.NAdamW, rlx.RAdam, rlx.QHAdamW, rlx.LAMB, rlx.MARS, rlx.SOAP)),
 ]
 LOOSE = {"Muon": 5e-5, "Stiefel": 1e-5, "SOAP": 3e-4, "KronPSGD": 1e-4, "LAMB": 1e-5, "Adafactor": 1e-5}
 
@@ -112,7 +113,36 @@ def test_what_is_not_used_may_overflow(fused):
     assert after(rlx.RAdam(), 0.0, [1e20], fused, "numpy") == [np.float32(-1e19)]
 
 
+# What the papers, or where they give none PyTorch and the authors' code, take; Group, clip and rates are apart.
+DEFAULTS = {
+    "SGD": {"momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0},
+    "Adam": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False},
+    "AdamW": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01, "amsgrad": False},
+    "NAdamW": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01, "momentum_decay": 0.004},
+    "RAdam": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "threshold": 4.0},
+    "QHAdamW": {"beta1": 0.995, "beta2": 0.999, "nu1": 0.7, "nu2": 1.0, "eps": 1e-8, "weight_decay": 0.01},
+    "LAMB": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-6, "weight_decay": 0.01},
+    "Adafactor": {"lr": None, "decay_power": -0.8, "clip": 1.0, "eps1": 1e-30, "eps2": 1e-3, "beta1": 0.0,
+                  "weight_decay": 0.0},
+    "Lion": {"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.01},
+    "Muon": {"momentum": 0.95, "nesterov": True, "ns_steps": 5, "weight_decay": 0.0, "scale": "original",
+             "fallback": rlx.AdamW(), "fallback_lr_scale": 1.0, "heads": ("*head*", "*embed*")},
+    "SophiaH": {"beta1": 0.965, "beta2": 0.99, "weight_decay": 0.1, "gamma": 0.01, "eps": 1e-12, "every": 10,
+                "estimator": "hutchinson"},
+    "MARS": {"beta1": 0.95, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.01, "gamma": 0.025, "exact": False},
+    "SOAP": {"beta1": 0.95, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.01, "every": 10, "longest": 10000},
+    "KronPSGD": {"beta1": 0.9, "precond_lr": 0.1, "weight_decay": 0.0, "every": 1, "clip": 1.1},
+    "Stiefel": {"momentum": 0.9, "iterations": 8, "fallback": rlx.SGD(momentum=0.9), "fallback_lr_scale": 1.0},
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults(name):
+    assert vars(getattr(rlx, name)()) == DEFAULTS[name]
+
+
 def test_every_optimizer_has_an_oracle():
     from rlx_swift.optim.base import registry
 
-    assert {c.__name__ for key, c in registry().items() if key.startswith("rlx_swift.")} == set(ORACLES)
+    names = {c.__name__ for key, c in registry().items() if key.startswith("rlx_swift.")}
+    assert names == set(ORACLES) == set(DEFAULTS)

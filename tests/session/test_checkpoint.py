@@ -233,11 +233,12 @@ def header_of(entries):
     header_of({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}) + b"\0" * 4,
     header_of({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}) + b"\0" * 4,
     header_of({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}) + b"\0" * 4,
+    header_of({n: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} for n in "ab"}) + b"\0" * 8,
     header_of({"__metadata__": {"rlx": 3}}), header_of({"__metadata__": {"rlx": "{"}}), header_of({}),
     header_of({"__metadata__": {"rlx": '{"format": 2}'}}), header_of({"__metadata__": {"rlx": '{"format": 1}'}}),
     header_of({"__metadata__": {"rlx": "[1]"}}), b"\xff" * 8, b"[" * 100_000,
     (99_999).to_bytes(8, "little") + b"[" * 99_999,
-], ids=range(16))
+], ids=range(17))
 def test_what_is_no_checkpoint(content, tmp_path):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(CheckpointError):
