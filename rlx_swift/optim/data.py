@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,11 @@ def _name(kind: type) -> str:
 
 
 def _classes() -> dict[str, Any]:
-    found: dict[str, Any] = {_name(kind): kind for kind in registry().values()}
-    found |= {kind.__name__: kind for kind in clips.Clip.__subclasses__()}
+    found: dict[str, Any] = {_name(kind): kind for kind in (*registry().values(), *_subclasses(clips.Clip))}
     return found | {"ParamGroups": ParamGroups, "Group": Group}
+
+
+def _subclasses(kind: type[clips.Clip]) -> Iterator[type[clips.Clip]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _subclasses(each)

@@ -24,8 +24,8 @@ def table() -> str:
             state = optimizer.init(NUMPY, np.zeros((4, 3), np.float32))
             slots = ", ".join(f"{slot} {'x'.join(map(str, value.shape))}" for slot, value in state.items()) or "none"
             targets = [f"{steps} at {lr:g}" for lr, steps in (contract.targets[target] for target in TARGETS)]
-            cells = [kind.__name__, slots, "no" if kind.host_only else "yes", f"{contract.ulps:g}", f"{contract.mixed:g}",
-                     *targets]
+            bounds = [f"{contract.ulps:g}", f"{contract.mixed:g}"]
+            cells = [kind.__name__, slots, "no" if kind.host_only else "yes", *bounds, *targets]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

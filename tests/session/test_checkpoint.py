@@ -168,13 +168,18 @@ class Own(rlx.SGD):
     """An optimizer of a user."""
 
 
+class OwnClip(type(rlx.optim.clip_by_value(1.0))):
+    """A clip of a user, from one of ours."""
+
+
 def test_an_optimizer_of_the_users_own(tmp_path, monkeypatch):
     path = tmp_path / "run.ckpt"
-    ts = linreg_session("numpy", optimizer=Own(momentum=0.5), lr=0.1)
+    ts = linreg_session("numpy", optimizer=Own(momentum=0.5), lr=0.1, clip=OwnClip(2.0))
     ts.step(LINREG_BATCH)
     ts.save(path)
     other = rlx.TrainingSession.load(path, device="numpy")
-    assert other.config.optimizer == Own(momentum=0.5)
+    assert (other.config.optimizer, other.config.clip) == (Own(momentum=0.5), OwnClip(2.0))
+    assert isinstance(other.config.clip, OwnClip)
     same(ts, other)
     from rlx_swift.optim import base
 
