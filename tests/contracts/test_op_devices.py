@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rlx_swift as rlx
+from rlx_swift import ops
 from rlx_swift.dtypes import f16
 from rlx_swift.errors import RlxError
 from rlx_swift.ir.op import OpKind
@@ -63,6 +64,25 @@ def test_every_gradient(op, case):
     cotangents = {f"d_{name}": rng.standard_normal(t.shape) for name, t in s.graph.outputs.items()}
     feeds = {name: value for name, value in {**s.feeds, **cotangents}.items() if name in graph.inputs}
     assert_devices_agree(graph, feeds, within=LOOSE)
+
+
+TWICE = {
+    "itself": lambda y: y + y, "half of both": lambda y: 0.5 * (y + y), "reshaped": lambda y: y + y.reshape(y.shape),
+    "masked": lambda y: y * (y > 0.0).astype(rlx.f32), "larger": lambda y: ops.maximum(y, 0.5 * y),
+    "turned": lambda y: y + ops.transpose(y, range(y.ndim)[::-1]) if y.shape == y.shape[::-1] else y + y,
+}
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 4), (4, 1), (3, 3)])
+@pytest.mark.parametrize("again", TWICE)
+def test_a_product_that_one_op_meets_twice(again, rows, columns):
+    """Also of one row or column, where the second meeting looks like a bias; and a convolution of one place."""
+    g = rlx.Graph()
+    weight = np.linspace(-1, 2, 5 * columns).reshape(5, columns)
+    x, w = g.input("x", (rows, 5)), g.param("w", (5, columns), init=weight)
+    convolved = ops.conv2d(x.reshape(1, 5, rows, 1), ops.transpose(w).reshape(columns, 5, 1, 1))
+    g.set_outputs([TWICE[again](x @ w), TWICE[again](convolved)])
+    assert_devices_agree(g, {"x": np.linspace(-1, 1, 5 * rows).reshape(rows, 5)}, within=LOOSE)
 
 
 @settings(max_examples=30)

@@ -34,7 +34,7 @@ struct Epilogues {
         for node in index.nodes.indices {
             guard let map = index.map(node), map.result.type == .float32, index.isWhole(map.result) else { continue }
             for side in map.operands.indices {
-                guard let source = producer(of: map.operands[side], only: node),
+                guard !isMetTwice(map, side), let source = producer(of: map.operands[side], only: node),
                     let fused = fused(index.nodes[source]!.work, map, side)
                 else { continue }
                 // What else the map reads may have been made after the product: the product takes the map's place.
@@ -44,6 +44,11 @@ struct Epilogues {
                 break
             }
         }
+    }
+
+    /// Whether another operand reads the same memory: once the work is fused, nothing is stored there.
+    private func isMetTwice(_ map: Map, _ side: Int) -> Bool {
+        map.operands.indices.contains { $0 != side && map.operands[$0].buffer == map.operands[side].buffer }
     }
 
     /// The node that makes all of `view`, if only the node `reader` wants it.
