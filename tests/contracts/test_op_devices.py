@@ -19,6 +19,7 @@ from tests.contracts.cases import every_case, every_smooth_case, single_case, sp
 
 pytestmark = pytest.mark.native
 LOOSE = Tolerance(2e-4, 1e-4)  # several ops after one another
+LOOSE_F16 = Tolerance(1e-2, 1e-2)
 
 
 def agree(op, case) -> None:
@@ -34,7 +35,7 @@ def test_every_op(op, case):
 
 @single_case
 def test_every_op_in_f16(op, case):
-    agree(op, dataclasses.replace(case, dtypes=tuple(f16 if t.dtype.is_float else t.dtype for t in case.types())))
+    agree(op, dataclasses.replace(case, dtypes=halved(case).dtypes))
 
 
 @every_case
@@ -56,14 +57,31 @@ def test_operands_without_elements(op, case):
             assert_devices_agree(form, feeds, within=LOOSE, allow_nonfinite=True)
 
 
-@every_smooth_case
-def test_every_gradient(op, case):
+def halved(case):
+    """The case with floats of f16; operands that belong together are not drawn so."""
+    dtypes = tuple(f16 if t.dtype.is_float else t.dtype for t in case.types())
+    return dataclasses.replace(case, dtypes=dtypes, prepare=None)
+
+
+def agree_in_gradients(op, case, within: Tolerance) -> None:
     s = sample(op, case)
     graph = rlx.vjp(s.graph, s.wrt)
     rng = np.random.default_rng(1)
     cotangents = {f"d_{name}": rng.standard_normal(t.shape) for name, t in s.graph.outputs.items()}
     feeds = {name: value for name, value in {**s.feeds, **cotangents}.items() if name in graph.inputs}
-    assert_devices_agree(graph, feeds, within=LOOSE)
+    for name, t in graph.inputs.items():
+        feeds[name] = np.asarray(feeds[name]).astype(t.dtype.numpy)
+    assert_devices_agree(graph, feeds, within=within)
+
+
+@every_smooth_case
+def test_every_gradient(op, case):
+    agree_in_gradients(op, case, LOOSE)
+
+
+@every_smooth_case
+def test_every_gradient_in_f16(op, case):
+    agree_in_gradients(op, halved(case), LOOSE_F16)
 
 
 TWICE = {
