@@ -770,7 +770,8 @@ def packed(values, width):
 
 
 def compression(c):
-    c.add("constexpr_cast", f32([1.5, -2.0]), {}, {"source_val": np.float16([1.5, -2]), "output_dtype": "fp32"}, opset=6)
+    halves = {"source_val": np.float16([1.5, -2]), "output_dtype": "fp32"}
+    c.add("constexpr_cast", f32([1.5, -2.0]), {}, halves, opset=6)
     q = rng.integers(-128, 128, (3, 4)).astype(np.int8)
     scale, zero = f32([0.5, 0.25, 2.0]), np.int8([1, -3, 0])
     c.add("constexpr_affine_dequantize", (q.astype(np.float32) - zero[:, None]) * scale[:, None], {},
@@ -815,7 +816,7 @@ def compression(c):
     index = np.uint8([0, 1, 1, 0])
     lut = f32([2, 3, 4, 5]).reshape(1, 1, 2, 2)
     tall = np.zeros((4, 3), np.float32)
-    for (i, j), k in zip(np.argwhere(mask), index):
+    for (i, j), k in zip(np.argwhere(mask), index, strict=True):
         tall[2 * i : 2 * i + 2, j] = lut[0, 0, k]
     tall_mask = np.repeat(mask, 2, 0)
     c.add("constexpr_lut_to_sparse", [tall_mask, tall[tall_mask != 0]], {},
@@ -837,7 +838,7 @@ def rnn_steps(x, h, wi, wh, b, f, reverse):
 
 
 def gru_steps(x, h, wi, wh, b, bi, rec, act, reverse, after):
-    n, out = h.shape[-1], []
+    out = []
     (wr, wo, wz), (ur, uo, uz) = np.split(wi, 3), np.split(wh, 3)
     (br, bo, bz), (cr, co, cz) = np.split(b, 3), np.split(bi, 3)
     for t in range(len(x))[:: -1 if reverse else 1]:
@@ -898,9 +899,11 @@ def recurrent(c):
             feeds = {"x": x, "initial_h": h, "initial_c": cell}
             w = {"weight_ih": wi, "weight_hh": wh}
             none = np.zeros((3, m))
-            got = lstm_steps(*wide(x, h, cell, wi, wh, np.zeros(4 * m), none), sigmoid, np.tanh, np.tanh, np.inf, reverse)
+            operands = wide(x, h, cell, wi, wh, np.zeros(4 * m), none)
+            got = lstm_steps(*operands, sigmoid, np.tanh, np.tanh, np.inf, reverse)
             c.add("lstm", single(got, sequence), feeds, common | w, tolerance=2e-6)
-            got = lstm_steps(*wide(x, h, cell, wi, wh, bias, peep.reshape(3, m)), sigmoid, np.tanh, np.tanh, 0.3, reverse)
+            operands = wide(x, h, cell, wi, wh, bias, peep.reshape(3, m))
+            got = lstm_steps(*operands, sigmoid, np.tanh, np.tanh, 0.3, reverse)
             c.add("lstm", single(got, sequence), feeds, common | w | {"bias": bias, "peephole": peep, "clip": 0.3},
                   tolerance=2e-6)
             got = lstm_steps(*wide(x, h, cell, wi, wh, bias, none), GATES["hard_sigmoid"], GATES["relu"],
@@ -914,10 +917,9 @@ def recurrent(c):
         two = lstm_steps(*wide(x, h2[:, m:], c2[:, m:], *back, none), *args, True)
         sequences = (one[0], two[0][::-1]) if sequence else (one[0][-1:], two[0][-1:])
         expected = [np.concatenate(p, -1).astype(np.float32) for p in (sequences, (one[1], two[1]), (one[2], two[2]))]
-        names = ("weight_ih_back", "weight_hh_back", "bias_back")
+        backward = dict(zip(("weight_ih_back", "weight_hh_back", "bias_back"), back, strict=True))
         c.add("lstm", expected, {"x": x, "initial_h": h2, "initial_c": c2},
-              w | dict(zip(names, back)) | {"bias": bias, "direction": "bidirectional", "output_sequence": sequence},
-              tolerance=2e-6)
+              w | backward | {"bias": bias, "direction": "bidirectional", "output_sequence": sequence}, tolerance=2e-6)
     half_x = normal(2, 1, 3, dtype=np.float16)
     weights = [small(8, 3).astype(np.float16), small(8, 2).astype(np.float16)]
     zeros = np.zeros((1, 2), np.float16)
@@ -1038,7 +1040,8 @@ def randomness(c):
     c.add("random_normal", np.full((2, 3), -1, np.float16), {},
           {"shape": (2, 3), "mean": np.float16(-1), "stddev": np.float16(0), "seed": 3}, folds=False)
     for p in (0.0, 1.0):
-        c.add("random_bernoulli", np.full((2, 3), p, np.float32), {}, {"shape": (2, 3), "prob": p, "seed": 3}, folds=False)
+        drawn = {"shape": (2, 3), "prob": p, "seed": 3}
+        c.add("random_bernoulli", np.full((2, 3), p, np.float32), {}, drawn, folds=False)
     x = f32([[0, 1, 0], [0, 0, 2]])
     c.add("random_categorical", f32([[1, 1], [2, 2]]), {"x": x}, {"mode": "probs", "size": 2, "seed": 3}, folds=False)
     with np.errstate(divide="ignore"):
