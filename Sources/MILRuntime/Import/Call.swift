@@ -118,6 +118,12 @@ struct Call {
 
     // MARK: Constants
 
+    /// All elements of an operand, which must be known.
+    func elements(_ name: String) throws(RuntimeError) -> [Double] {
+        guard let numbers = graph.constantNumbers(try view(name)) else { throw failure(.notConstant(name)) }
+        return numbers
+    }
+
     /// The elements of a constant, or nil when it is left out.
     func numbers(_ name: String) throws(RuntimeError) -> [Double]? {
         guard let view = try optionalView(name) else { return nil }

@@ -4,7 +4,7 @@ import RLXKernels
 let dataDependentRules: [OperationRule] = [
     OperationRule("non_zero", ["x": .required]) { (call) throws(RuntimeError) in
         let x = try call.view("x")
-        guard let numbers = try call.numbers("x") else { throw call.failure(.missingParameter("x")) }
+        let numbers = try call.elements("x")
         let chosen = numbers.indices.filter { numbers[$0] != 0 }
         let storage = try Storage(type: .int32, shape: [chosen.count, x.rank])
         let strides = denseStrides(x.shape)
@@ -62,11 +62,8 @@ private struct Suppression {
         overlap = Double(try call.float("iou_threshold"))
         lowest = try call.has("score_threshold") ? Double(call.float("score_threshold")) : -.infinity
         isPerClass = try call.bool("per_class_suppression")
-        guard let boxNumbers = try call.numbers("boxes"), let scoreNumbers = try call.numbers("scores") else {
-            throw call.failure(.missingParameter("boxes"))
-        }
-        self.boxes = boxNumbers
-        self.scores = scoreNumbers
+        self.boxes = try call.elements("boxes")
+        self.scores = try call.elements("scores")
     }
 
     private func box(_ image: Int, _ index: Int) -> [Double] {

@@ -122,6 +122,9 @@ private let joinRules: [OperationRule] = [
         }),
 ]
 
+/// Of a range whose length the file leaves open.
+private let largestOpenRange = 1 << 26
+
 private let repeatRules: [OperationRule] = [
     OperationRule("tile", ["x": .required, "reps": .required]) { (call) throws(RuntimeError) in
         let x = try call.view("x")
@@ -152,7 +155,7 @@ private let repeatRules: [OperationRule] = [
             return value
         }
         let count = ((bounds[1] - bounds[0]) / bounds[2]).rounded(.up)
-        guard count.isFinite, count <= Double(call.declaredCount ?? 0) else {
+        guard count.isFinite, count <= Double(call.declaredCount ?? largestOpenRange) else {
             throw call.failure(.value(parameter: "step", got: "\(bounds[2])", expected: "a step towards the end"))
         }
         let storage = try Storage(type: .float32, shape: [Int(max(count, 0))])
