@@ -15,10 +15,12 @@ static inline float mirrored(float x, float low, float high) {
 
 static inline float between(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
-/* A coordinate on an axis of `size` pixels, moved to where the border says; NaN stays. */
-static inline float placed(float x, int64_t size, rlxk_border border) {
+/* A coordinate on an axis of `size` pixels, moved to where the border says; NaN stays. The nearest pixel is that of the
+ * coordinate before it is moved. */
+static inline float placed(float x, int64_t size, rlxk_border border, int32_t nearest) {
     const float last = (float)(size - 1);
     if (x != x) return x;
+    if (nearest) x = floorf(x + 0.5f);
     switch (border) {
     case RLXK_BORDER_EDGE: return between(x, 0.0f, last);
     case RLXK_BORDER_REFLECT: return between(mirrored(x, 0.0f, last), 0.0f, last);
@@ -36,7 +38,7 @@ static inline float sampled(const rlxk_sample *s, const float *plane, float x, f
     if (x != x || y != y) return x + y;
     if (s->border == RLXK_BORDER_CUT && (x < 0 || y < 0 || x > (float)(s->width - 1) || y > (float)(s->height - 1)))
         return s->value;
-    if (s->nearest) return pixel(s, plane, (int64_t)floorf(y + 0.5f), (int64_t)floorf(x + 0.5f));
+    if (s->nearest) return pixel(s, plane, (int64_t)y, (int64_t)x);
     const float left = floorf(x), top = floorf(y), a = x - left, b = y - top;
     const int64_t i = (int64_t)top, j = (int64_t)left;
     /* A pixel of weight zero may be infinite, or lie outside. */

@@ -6,8 +6,8 @@ static void RLXK_FN(sample)(const void *arguments, int32_t worker, int32_t worke
     rlxk_share(s->samples * s->count, worker, workers, &begin, &end);
     for (int64_t task = begin; task < end; task++) {
         const int64_t n = task / s->count, p = task % s->count;
-        const float x = placed(s->points[2 * task], s->width, s->border);
-        const float y = placed(s->points[2 * task + 1], s->height, s->border);
+        const float x = placed(s->points[2 * task], s->width, s->border, s->nearest);
+        const float y = placed(s->points[2 * task + 1], s->height, s->border, s->nearest);
         int64_t image = s->index ? s->index[n] : n;
         if (image < 0) image += s->images;
         image = image < 0 ? 0 : image >= s->images ? s->images - 1 : image;

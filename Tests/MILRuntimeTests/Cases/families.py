@@ -978,9 +978,11 @@ def sampling(c):
     whole = integers(-1, 6, 2, 3, 2, 2)
     c.add("resample", resampled(whole, outsides["constant"]), {"x": x, "coordinates": whole},
           names | {"padding_mode": "constant"}, tolerance=1e-5)
-    rounded = np.floor(points.astype(np.float64) + 0.5)
-    c.add("resample", resampled(rounded, outsides["border"]), {"x": x, "coordinates": points},
-          names | {"padding_mode": "border", "sampling_mode": "nearest"})
+    halves = rng.integers(-6, 16, (2, 3, 2, 2)).astype(np.float32) / 2
+    for name, outside in outsides.items():
+        for fed in (points, halves):
+            c.add("resample", resampled(np.floor(fed.astype(np.float64) + 0.5), outside), {"x": x, "coordinates": fed},
+                  names | {"padding_mode": name, "sampling_mode": "nearest"})
 
     matrix = f32([[0.8, 0.1, 0.05, -0.2, 0.9, 0.1], [1, 0, 0, 0, 1, 0]])
     grid = np.stack(np.meshgrid(np.linspace(-1, 1, 2), np.linspace(-1, 1, 3)), -1)
