@@ -72,6 +72,12 @@ def _parser() -> argparse.ArgumentParser:
         "--random-inputs", type=int, metavar="SEED",
         help="draw what --input does not give: normal floats, integers 0 and 1",
     )
+    run.add_argument(
+        "--compare", type=Path, metavar="FILE.npz",
+        help="arrays by the outputs' names; ends with status 1 where an output differs from its array",
+    )
+    run.add_argument("--atol", type=float, default=1e-5, metavar="X", help="for --compare, default: %(default)s")
+    run.add_argument("--rtol", type=float, default=1e-4, metavar="X", help="for --compare, default: %(default)s")
     run.add_argument("--function", metavar="NAME", help="one function of a model that has several")
     run.add_argument("--device", choices=DEVICES, help="default: the best present")
     _add_json(run)
@@ -199,18 +205,44 @@ def _run(options: argparse.Namespace) -> None:
         feeds = {**drawn, **feeds}
     results = model.predict(feeds)
     options.output_dir.mkdir(parents=True, exist_ok=True)
-    files = {name: options.output_dir / f"{name}.npy" for name in results}
-    for name, value in results.items():
-        np.save(files[name], value)
+    arrays = [name for name, value in results.items() if isinstance(value, np.ndarray)]
+    files = {name: options.output_dir / f"{name}.npy" for name in arrays}
+    for name, file in files.items():
+        np.save(file, results[name])
+    differences = _differences(results, options) if options.compare else {}
     if options.json:
         outputs = {
-            name: {"npy": str(files[name]), "dtype": value.dtype.name, "shape": value.shape}
+            name: {"npy": str(files[name]), "dtype": value.dtype.name, "shape": value.shape} if name in files else value
             for name, value in results.items()
         }
-        print(json.dumps({"model": str(options.model), "device": model.device, "outputs": outputs}))
-        return
-    for name, value in results.items():
-        print(f"{name}: {value.dtype}{list(value.shape)} -> {files[name]}")
+        answer = {"model": str(options.model), "device": model.device, "outputs": outputs}
+        print(json.dumps({**answer, "differences": differences} if options.compare else answer))
+    else:
+        for name, value in results.items():
+            print(f"{name}: {value.dtype}{list(value.shape)} -> {files[name]}" if name in files else f"{name}: {value}")
+    if differences:
+        text = "; ".join(f"{name} {problem}" for name, problem in differences.items())
+        raise errors.ValidationError(str(options.compare), f"the outputs are not those in it: {text}")
+
+
+def _differences(results: Any, options: argparse.Namespace) -> dict[str, str]:
+    """What is wrong with each output that is not near its array in the file of --compare."""
+    import numpy as np
+
+    expected = _array(options.compare)
+    if isinstance(expected, np.ndarray):
+        raise errors.FeedError(str(options.compare), "it is no .npz file")
+    found = {}
+    for name in expected.files:
+        want, got = expected[name], results.get(name)
+        if not isinstance(got, np.ndarray):
+            found[name] = "is no output" if got is None else "is no array"
+        elif got.shape != want.shape:
+            found[name] = f"has shape {got.shape}, not {want.shape}"
+        elif not np.allclose(got, want, rtol=options.rtol, atol=options.atol, equal_nan=True):
+            error = np.abs(got.astype(np.float64) - want.astype(np.float64))
+            found[name] = f"differs by up to {np.nanmax(error):.3g}"
+    return found
 
 
 def _array(file: Path) -> Any:

@@ -78,6 +78,24 @@ def test_run_of_one_function(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "function 'third'" in capsys.readouterr().err
 
 
+def test_run_and_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.arange(8).reshape(2, 4)
+    np.save(tmp_path / "x.npy", x)
+    y = x @ (np.arange(24).reshape(4, 6) - 7.5) / 4 + 0.5
+    arguments = ["run", str(FIXTURES / "linear32.mlpackage"), "--input", f"x={tmp_path / 'x.npy'}", "--device", "numpy"]
+    arguments += ["--output-dir", str(tmp_path), "--compare", str(tmp_path / "expected.npz")]
+    for expected, said in (
+        ({"y": y}, ""), ({"y": y + 1}, "y differs by up to 1"), ({"y": y[:1]}, "y has shape"),
+        ({"z": y}, "z is no output"),
+    ):
+        np.savez(tmp_path / "expected.npz", **expected)
+        assert cli.main(arguments) == (1 if said else 0)
+        assert said in capsys.readouterr().err
+        assert cli.main([*arguments, "--json"]) == (1 if said else 0)
+        assert bool(json.loads(capsys.readouterr().out)["differences"]) == bool(said)
+    assert cli.main([*arguments[:-1], str(tmp_path / "x.npy")]) == 1 and "no .npz file" in capsys.readouterr().err
+
+
 def test_run_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(FIXTURES / "linear32.mlpackage")
     (tmp_path / "text.npy").write_text("no array")
