@@ -1,0 +1,265 @@
+"""Every operation of MIL on our runtime: which run, with which types, in which opsets; docs/conformance.md says so.
+
+The cases are those of the Swift tests, whose values NumPy's formulas gave, and for what goes by values programs that
+coremltools builds. Run this file as a program to write the document anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rlx_swift as rlx
+from rlx_swift.errors import PackageError, UnsupportedError
+from rlx_swift.lower.opset import signatures
+from rlx_swift.lower.package import write_package
+from rlx_swift.lower.program import OPSETS, Array, Block, Feature, Function, Interface, Literal, Model, Operation
+from tests.model_files import convert, tensor
+
+ROOT = Path(__file__).resolve().parents[1]
+CASES = ROOT / "Tests/MILRuntimeTests/Cases"
+DOCUMENT = ROOT / "docs/conformance.md"
+NUMPY = {"fp32": "float32", "fp16": "float16"}
+TYPES = ("fp32", "fp16", "int32", "int16", "uint16", "int8", "uint8", "bool")
+TRIED = 2  # cases of an operation and type that are tried in opsets other than their own
+ELSEWHERE = {"const": "all", "custom_layer": "", "conv_quantized": ""}
+
+pytestmark = [
+    pytest.mark.skipif(
+        not next(status for status in rlx.devices() if status.name == "cpu").available, reason="no native library"
+    ),
+    # coremltools leaves temporary directories to the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
+]
+
+
+def array(said: dict[str, Any]) -> np.ndarray:
+    dtype = NUMPY.get(said["type"], said["type"])
+    return np.frombuffer(base64.b64decode(said["data"]), dtype).reshape(said["shape"])
+
+
+def constant(said: Any) -> Literal:
+    if isinstance(said, str):
+        return Literal(Array("string", ()), (said,))
+    return Literal(Array(said["type"], tuple(said["shape"])), base64.b64decode(said["data"]))
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def type_of(case: dict[str, Any]) -> str:
+    """The type that a case is about: that of its first operand, or of its result."""
+    operands = [said for value in case["inputs"].values() for said in listed(value) if isinstance(said, dict)]
+    if case["op"] in ("select",):
+        operands = [case["inputs"]["a"]] if "a" in case["inputs"] else operands
+    found: str = (operands or case["outputs"])[0]["type"]
+    return found
+
+
+def package(case: dict[str, Any], opset: int, folder: Path) -> tuple[str, dict[str, np.ndarray], list[str]]:
+    """The case as a package, with its feeds and the names of its outputs."""
+    feeds: dict[str, np.ndarray] = {}
+    types: dict[str, Array] = {}
+    bound: dict[str, list[Any]] = {name: [constant(s) for s in listed(v)] for name, v in case["constants"].items()}
+    for parameter, value in case["inputs"].items():
+        bound[parameter] = []
+        for said in listed(value):
+            if isinstance(said, str):
+                bound[parameter].append(constant(said))
+                continue
+            name = f"in{len(feeds)}"
+            feeds[name], types[name] = array(said), Array(said["type"], tuple(said["shape"]))
+            bound[parameter].append(name)
+    names = [f"out{i}" for i in range(len(case["outputs"]))]
+    outputs = [(n, Array(said["type"], tuple(said["shape"]))) for n, said in zip(names, case["outputs"], strict=True)]
+    compressed = case["op"].startswith("constexpr_") and opset < 8
+    operation = Operation(
+        case["op"], {} if compressed else bound, outputs,
+        {name: values[0] for name, values in bound.items()} if compressed else {},
+    )
+    described = [[Feature(n, "array", "fp32", t.shape) for n, t in side] for side in (types.items(), outputs)]
+    name = f"CoreML{opset}"
+    function = Function(list(types.items()), name, {name: Block([], [operation], names)})
+    path = folder / "case.mlpackage"
+    write_package(path, Model(OPSETS[name], {"main": function}, {"main": Interface(*described)}))
+    return str(path), feeds, names
+
+
+def difference(got: np.ndarray, said: dict[str, Any], tolerance: float) -> str:
+    """What is wrong with a result, or nothing."""
+    want = array(said)
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"got {got.dtype} {got.shape}, expected {want.dtype} {want.shape}"
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        agrees = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance * np.maximum(1, np.abs(b)))
+    return "" if agrees.all() else f"got {a[~agrees][0]}, expected {b[~agrees][0]}"
+
+
+def outcome(case: dict[str, Any], opset: int, folder: Path) -> str:
+    """"pass", "unsupported", "refused" (the program breaks a rule of that opset) or what is wrong."""
+    path, feeds, names = package(case, opset, folder)
+    try:
+        model = rlx.load_model(path, device="cpu")
+        results = model.predict(feeds)
+    except UnsupportedError:
+        return "unsupported"
+    except PackageError as error:
+        return f"refused: {error}"
+    faults = [difference(results[n], said, case["tolerance"]) for n, said in zip(names, case["outputs"], strict=True)]
+    return next(filter(None, faults), "pass")
+
+
+@functools.cache
+def table() -> tuple[dict[tuple[str, str], set[int]], list[str]]:
+    """For each operation and type the opsets in which it gave right values, and all that was wrong."""
+    passed: dict[tuple[str, str], set[int]] = defaultdict(set)
+    wrong: list[str] = []
+    tried: dict[tuple[str, str, int], int] = defaultdict(int)
+    with tempfile.TemporaryDirectory() as folder:
+        for file in sorted(CASES.glob("*.json")):
+            for index, case in enumerate(json.loads(file.read_text())):
+                key = (case["op"], type_of(case))
+                own = case["opset"]
+                for opset in range(5, 10):
+                    signature = signatures(opset).get(case["op"])
+                    given = {*case["inputs"], *case["constants"]}
+                    if signature is None or not given <= signature.known:
+                        continue
+                    if opset != own and tried[(*key, opset)] >= TRIED:
+                        continue
+                    tried[(*key, opset)] += 1
+                    result = outcome(case, opset, Path(folder))
+                    if result == "pass":
+                        passed[key].add(opset)
+                    elif opset == own or not result.startswith("refused"):
+                        wrong.append(f"{file.stem}[{index}] {case['op']} {key[1]} CoreML{opset}: {result}")
+        for opset in range(5, 10):
+            for dtype in ("fp32", "fp16"):
+                for op, fault in by_value(opset, dtype, Path(folder)):
+                    if fault:
+                        wrong.append(f"{op} {dtype} CoreML{opset}: {fault}")
+                    else:
+                        passed[(op, dtype)].add(opset)
+    return passed, wrong
+
+
+TARGETS = {5: "iOS15", 6: "iOS16", 7: "iOS17", 8: "iOS18", 9: "iOS26"}
+
+
+def by_value(opset: int, dtype: str, folder: Path) -> list[tuple[str, str]]:
+    """Operations that go by values, and what is wrong with each."""
+    from coremltools.converters.mil import Builder as mb
+
+    kind = getattr(np, NUMPY[dtype])
+    x = np.array([1, 2, 3], kind)
+
+    def branch(x: Any) -> Any:
+        positive = mb.greater(x=mb.reduce_sum(x=x), y=kind(0))
+        return mb.cond(
+            pred=positive, _true_fn=lambda: mb.add(x=x, y=kind(1)), _false_fn=lambda: mb.sub(x=x, y=kind(1))
+        )
+
+    def loop(x: Any) -> Any:
+        return mb.while_loop(
+            _cond=lambda a: mb.less(x=mb.reduce_sum(x=a), y=kind(40)), _body=lambda a: mb.mul(x=a, y=kind(2)),
+            loop_vars=(x,),
+        )
+
+    def lists(x: Any) -> Any:
+        made = mb.make_list(init_length=1, dtype=dtype, elem_shape=(3,))
+        made = mb.list_write(ls=made, index=2, value=x)
+        made = mb.list_scatter(ls=made, indices=np.int32([0]), value=mb.expand_dims(x=mb.square(x=x), axes=[0]))
+        both = mb.list_gather(ls=made, indices=np.int32([0, 1, 2]))
+        return mb.add(x=mb.add(x=mb.reduce_sum(x=both, axes=[0]), y=mb.list_read(ls=made, index=2)),
+                      y=mb.cast(x=mb.list_length(ls=made), dtype=dtype))
+
+    def state(x: Any, s: Any) -> Any:
+        return mb.coreml_update_state(state=s, value=mb.add(x=mb.read_state(input=s), y=x))
+
+    programs: list[tuple[str, Any, np.ndarray]] = [
+        ("cond", branch, x + 1), ("while_loop", loop, x * 8),
+        ("make_list list_write list_scatter list_gather list_read list_length", lists, x * x + 2 * x + 3),
+    ]
+    specs = [tensor(3, dtype=dtype)]
+    results = []
+    for names, build, expected in programs:
+        if opset == 5 and dtype == "fp16":  # no fp16 at the boundary
+            continue
+        path = convert(folder / "values.mlpackage", build, specs, TARGETS[opset])
+        results += _outcomes(names, path, x, expected)
+    if opset >= 8 and dtype == "fp16":
+        from coremltools.converters.mil.mil import types
+
+        held = mb.StateTensorSpec((3,), dtype=types.fp16)
+        path = convert(folder / "values.mlpackage", state, [*specs, held], TARGETS[opset])
+        results += _outcomes("read_state write_state", path, x, x)
+    return results
+
+
+def _outcomes(names: str, path: str, x: np.ndarray, expected: np.ndarray) -> list[tuple[str, str]]:
+    (got,) = rlx.load_model(path, device="cpu").predict({"x": x}).values()
+    fault = "" if got.dtype == expected.dtype and np.allclose(got, expected, atol=1e-3) else f"got {got}"
+    return [(name, fault) for name in names.split()]
+
+
+def document() -> str:
+    """docs/conformance.md."""
+    passed, _ = table()
+    known = sorted({op for opset in range(5, 10) for op in signatures(opset)})
+    lines = [
+        "# Operations of MIL on the runtime", "",
+        "Made by `python -m tests.test_conformance`, which runs each operation with each type in each opset (CoreML5",
+        "to CoreML9) and compares the values with those of independent formulas; a test holds this page to it. A cell",
+        "lists the opsets that pass. Types are those of the first operand. Where a cell is empty, the operation does",
+        "not have the type, or no case is there.", "",
+        "| operation | " + " | ".join(TYPES) + " |", "| --- |" + " --- |" * len(TYPES),
+    ]
+    for op in known:
+        if op in ELSEWHERE or op == "classify":
+            continue
+        cells = [spans(passed.get((op, dtype), set())) for dtype in TYPES]
+        if not any(cells):
+            cells[0] = "unsupported"
+        lines.append(f"| {op} | " + " | ".join(cells) + " |")
+    lines += [
+        "", "Classifiers (`classify`) are tested with the interfaces of models. `conv_quantized`, which no converter",
+        "writes, and `custom_layer` are not supported.", "",
+    ]
+    return "\n".join(lines)
+
+
+def spans(opsets: set[int]) -> str:
+    """5-7, 9"""
+    parts: list[list[int]] = []
+    for opset in sorted(opsets):
+        if parts and parts[-1][1] == opset - 1:
+            parts[-1][1] = opset
+        else:
+            parts.append([opset, opset])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+
+
+def test_values_are_right() -> None:
+    _, wrong = table()
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def test_the_document_tells_the_truth() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run: python -m tests.test_conformance"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")
+    print("\n".join(table()[1]))
+    sys.exit(bool(table()[1]))
