@@ -94,7 +94,7 @@ def test_no_case(tmp_path, monkeypatch):
 @pytest.mark.native
 @pytest.mark.skipif(sys.platform == "darwin", reason="there is Core ML")
 def test_no_core_ml(tmp_path, root):
-    """In a process of its own: the library asks once whether our module stands in."""
+    """As a user meets it."""
     environment = {name: value for name, value in os.environ.items() if name != "RLX_COREML_ON_LINUX"}
     command = [sys.executable, "-m", "rlx_swift.cli", "doctor", "--output", str(tmp_path / "report.json")]
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)

@@ -366,7 +366,9 @@ class TrainingSession:
                 host alone, `scalars` that no formula can say.
             ShapeError: a named dimension without a size.
             LoweringError: a graph that Core ML cannot express.
+            SessionError: a run by update tasks of Core ML's.
         """
+        self._require_own_path("export_bundle()")
         export_bundle(self, path, sizes)
 
     def save(self, path: str | os.PathLike[str]) -> None:

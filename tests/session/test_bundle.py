@@ -13,7 +13,7 @@ import pytest
 
 import rlx_swift as rlx
 from rlx_swift import ops
-from rlx_swift.errors import ConfigError, PackageError, ShapeError
+from rlx_swift.errors import ConfigError, PackageError, SessionError, ShapeError
 from rlx_swift.optim import formula
 from rlx_swift.session.snapshot import capture
 from tests.session.bundle_driver import SwiftError, SwiftSession, driver
@@ -286,6 +286,18 @@ def test_what_a_bundle_cannot_hold(config, problem, tmp_path):
     with pytest.raises(ConfigError, match=problem):
         ts.export_bundle(tmp_path / "a.rlxbundle")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.native
+def test_a_run_by_update_tasks_is_no_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLX_COREML_ON_LINUX", "1")
+    graph = rlx.Graph("classifier")
+    x, y = graph.input("x", (8, 3)), graph.input("y", (8,), rlx.i32)
+    logits = x @ graph.param("W", (3, 2), init=np.zeros((3, 2))) + graph.param("b", (2,), init=np.zeros(2))
+    graph.set_outputs({"loss": ops.softmax_cross_entropy_with_logits(logits, y).mean(), "p": ops.softmax(logits)})
+    ts = rlx.TrainingSession(graph, config=rlx.TrainConfig(lr=0.1, update_path="mlupdatetask"))
+    with pytest.raises(SessionError, match="export_bundle"):
+        ts.export_bundle(tmp_path / "a.rlxbundle")
 
 
 def test_sizes_and_places(tmp_path):
