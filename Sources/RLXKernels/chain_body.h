@@ -19,6 +19,8 @@
 /* A step may write over its operand, element by element: the loops are safe to vectorise all the same. */
 #define SERIAL_LOOP for (int64_t i = 0; i < n; i++)
 #define LOOP _Pragma("clang loop vectorize(assume_safety)") SERIAL_LOOP
+/* A division of 16 floats takes longer than two of 8. */
+#define DIVIDER_LOOP _Pragma("clang loop vectorize(assume_safety) vectorize_width(8)") SERIAL_LOOP
 #define STEP(NAME) static void RLXK_FN(NAME)(STEP_PARAMETERS)
 
 #define UNARY(NAME, IN, OUT, FOR, EXPRESSION) \
@@ -68,24 +70,29 @@
     TERNARY_FORM(NAME, INX, IN, EXPRESSION, 1, 0, 1)    \
     TERNARY_FORM(NAME, INX, IN, EXPRESSION, 0, 1, 1)
 
-#define QUATERNARY_FORM(NAME, EXPRESSION, SX, SZ)     \
-    STEP(step_##NAME##_##SX##SZ) {                    \
-        UNPACK(float, float);                         \
-        const float x0 = xs[0], z0 = zs[0];           \
-        LOOP {                                        \
-            const float x = SX ? x0 : xs[i], y = ys[i]; \
-            const float z = SZ ? z0 : zs[i], w = ws[i]; \
-            out[i] = (EXPRESSION);                    \
-        }                                             \
+#define QUATERNARY_FORM(NAME, FOR, EXPRESSION, SX, SY, SZ, SW)        \
+    STEP(step_##NAME##_##SX##SY##SZ##SW) {                            \
+        UNPACK(float, float);                                         \
+        const float x0 = xs[0], y0 = ys[0], z0 = zs[0], w0 = ws[0];   \
+        FOR {                                                         \
+            const float x = SX ? x0 : xs[i], y = SY ? y0 : ys[i];     \
+            const float z = SZ ? z0 : zs[i], w = SW ? w0 : ws[i];     \
+            out[i] = (EXPRESSION);                                    \
+        }                                                             \
     }
-#define QUATERNARY(NAME, EXPRESSION)        \
-    QUATERNARY_FORM(NAME, EXPRESSION, 0, 0) \
-    QUATERNARY_FORM(NAME, EXPRESSION, 1, 0) \
-    QUATERNARY_FORM(NAME, EXPRESSION, 0, 1) \
-    QUATERNARY_FORM(NAME, EXPRESSION, 1, 1)
+#define PRODUCTS(NAME, EXPRESSION)                      \
+    QUATERNARY_FORM(NAME, LOOP, EXPRESSION, 0, 0, 0, 0) \
+    QUATERNARY_FORM(NAME, LOOP, EXPRESSION, 1, 0, 0, 0) \
+    QUATERNARY_FORM(NAME, LOOP, EXPRESSION, 0, 0, 1, 0) \
+    QUATERNARY_FORM(NAME, LOOP, EXPRESSION, 1, 0, 1, 0)
+#define SHRINK(NAME, EXPRESSION) QUATERNARY_FORM(NAME, LOOP, EXPRESSION, 1, 1, 0, 0)
+#define ROOT(NAME, EXPRESSION) QUATERNARY_FORM(NAME, DIVIDER_LOOP, EXPRESSION, 0, 0, 1, 1)
 
 #define X(NAME, EXPRESSION) UNARY(NAME, float, float, LOOP, EXPRESSION)
 RLXK_UNARY_F32(X)
+#undef X
+#define X(NAME, EXPRESSION) UNARY(NAME, float, float, DIVIDER_LOOP, EXPRESSION)
+RLXK_ROOT_F32(X)
 #undef X
 #define X(NAME, EXPRESSION) UNARY(NAME, float, float, SERIAL_LOOP, EXPRESSION)
 RLXK_LIBM_F32(X)
@@ -112,9 +119,9 @@ RLXK_DIVISION_I32(X)
 RLXK_TERNARY_F32(X)
 #undef X
 
-#define X(NAME, EXPRESSION) QUATERNARY(NAME, EXPRESSION)
-RLXK_QUATERNARY_F32(X)
-#undef X
+RLXK_PRODUCTS_F32(PRODUCTS)
+RLXK_SHRINK_F32(SHRINK)
+RLXK_ROOT_DIV_F32(ROOT)
 
 UNARY(COPY, uint32_t, uint32_t, LOOP, x)
 UNARY(F32_TO_I32, float, int32_t, LOOP, rlxk_to_int(x))
@@ -122,8 +129,8 @@ UNARY(I32_TO_F32, int32_t, float, LOOP, (float)x)
 UNARY(F32_TO_BOOL, float, int32_t, LOOP, x != 0.0f)
 TERNARY(SELECT, int32_t, uint32_t, x != 0 ? y : z)
 
-BINARY_FORM(DIV, float, float, LOOP, x / y, 0, 0)
-BINARY_FORM(DIV, float, float, LOOP, x / y, 1, 0)
+BINARY_FORM(DIV, float, float, DIVIDER_LOOP, x / y, 0, 0)
+BINARY_FORM(DIV, float, float, DIVIDER_LOOP, x / y, 1, 0)
 
 /* Where the inverse is exact, a product is the same quotient and several times faster. */
 STEP(step_DIV_01) {
@@ -133,7 +140,7 @@ STEP(step_DIV_01) {
     if ((rlxk_bits(y) & 0x007fffffu) == 0 && exponent > 1 && exponent < 253) {
         LOOP out[i] = xs[i] * inverse;
     } else {
-        LOOP out[i] = xs[i] / y;
+        DIVIDER_LOOP out[i] = xs[i] / y;
     }
 }
 
@@ -266,12 +273,14 @@ STEP(step_ROW_MIN) {
                       RLXK_FN(step_##NAME##_110), RLXK_FN(step_##NAME##_001), RLXK_FN(step_##NAME##_101), \
                       RLXK_FN(step_##NAME##_011) },
 
-#define QUATERNARY_ENTRY(NAME, EXPRESSION)                                                          \
-    [RLXK_##NAME] = { [0] = RLXK_FN(step_##NAME##_00), [1] = RLXK_FN(step_##NAME##_10), \
-                      [4] = RLXK_FN(step_##NAME##_01), [5] = RLXK_FN(step_##NAME##_11) },
+#define PRODUCTS_ENTRY(NAME, EXPRESSION)                                                          \
+    [RLXK_##NAME] = { [0] = RLXK_FN(step_##NAME##_0000), [1] = RLXK_FN(step_##NAME##_1000), \
+                      [4] = RLXK_FN(step_##NAME##_0010), [5] = RLXK_FN(step_##NAME##_1010) },
+#define SHRINK_ENTRY(NAME, EXPRESSION) [RLXK_##NAME] = { [3] = RLXK_FN(step_##NAME##_1100) },
+#define ROOT_ENTRY(NAME, EXPRESSION) [RLXK_##NAME] = { [12] = RLXK_FN(step_##NAME##_0011) },
 
 /* By operation and by which operands are scalar. */
-static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][7] = {
+static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][13] = {
     [RLXK_COPY] = { RLXK_FN(step_COPY), RLXK_FN(step_COPY_1) },
     ONE(SIN),
     ONE(COS),
@@ -283,9 +292,10 @@ static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][7] = {
     ONE(ROW_MIN),
     BINARY_ENTRY(DIV, )
     TERNARY_ENTRY(SELECT, )
-    RLXK_UNARY_F32(UNARY_ENTRY) RLXK_LIBM_F32(UNARY_ENTRY) RLXK_UNARY_I32(UNARY_ENTRY)
+    RLXK_UNARY_F32(UNARY_ENTRY) RLXK_ROOT_F32(UNARY_ENTRY) RLXK_LIBM_F32(UNARY_ENTRY) RLXK_UNARY_I32(UNARY_ENTRY)
     RLXK_BINARY_F32(BINARY_ENTRY) RLXK_REMAINDER_F32(BINARY_ENTRY) RLXK_COMPARE_F32(BINARY_ENTRY)
-    RLXK_TERNARY_F32(TERNARY_ENTRY) RLXK_QUATERNARY_F32(QUATERNARY_ENTRY) RLXK_BINARY_I32(BINARY_ENTRY) RLXK_DIVISION_I32(BINARY_ENTRY)
+    RLXK_TERNARY_F32(TERNARY_ENTRY) RLXK_PRODUCTS_F32(PRODUCTS_ENTRY) RLXK_SHRINK_F32(SHRINK_ENTRY)
+    RLXK_ROOT_DIV_F32(ROOT_ENTRY) RLXK_BINARY_I32(BINARY_ENTRY) RLXK_DIVISION_I32(BINARY_ENTRY)
 };
 
 /* MARK: Moving between memory and slots */
@@ -506,6 +516,7 @@ static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t work
 
 #undef SERIAL_LOOP
 #undef LOOP
+#undef DIVIDER_LOOP
 #undef STEP
 #undef UNARY
 #undef BINARY_FORM
@@ -513,7 +524,9 @@ static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t work
 #undef TERNARY_FORM
 #undef TERNARY
 #undef QUATERNARY_FORM
-#undef QUATERNARY
+#undef PRODUCTS
+#undef SHRINK
+#undef ROOT
 #undef TRIGONOMETRIC
 #undef FOLD
 #undef SERIAL_FOLD
@@ -522,7 +535,9 @@ static void RLXK_FN(combine)(const void *arguments, int32_t worker, int32_t work
 #undef UNARY_ENTRY
 #undef BINARY_ENTRY
 #undef TERNARY_ENTRY
-#undef QUATERNARY_ENTRY
+#undef PRODUCTS_ENTRY
+#undef SHRINK_ENTRY
+#undef ROOT_ENTRY
 #undef MOVE
 #undef RLXK_NATIVE_HALF
 #undef RLXK_FROM_HALF

@@ -64,7 +64,7 @@ struct ChainProgram {
             case .product, .convolution, .kernel: preconditionFailure("only maps and folds form chains")
             }
         }
-        fuseMultiplyAdd()
+        fuseSteps()
     }
 
     private func operand(_ view: View, _ member: ChainMember) -> Operand {
@@ -125,51 +125,6 @@ struct ChainProgram {
         if stored.contains(fold.result.buffer) {
             outputs.append(Output(target: operand(fold.result, member), value: result))
         }
-    }
-
-    // MARK: Rewrites
-
-    private func uses() -> [Int] {
-        var uses = Array(repeating: 0, count: extents.count)
-        for step in steps { for argument in step.arguments { uses[argument] += 1 } }
-        for output in outputs { uses[output.value] += 1 }
-        for sink in sinks { uses[sink.value] += 1 }
-        return uses
-    }
-
-    /// Products that only a sum or a difference uses become one step with it.
-    private mutating func fuseMultiplyAdd() {
-        let uses = uses()
-        var products: [Int: Int] = [:]
-        var removed: Set<Int> = []
-        for (index, step) in steps.enumerated() where step.op == RLXK_MUL && uses[step.out] == 1 {
-            products[step.out] = index
-        }
-        for (index, step) in steps.enumerated() where step.op == RLXK_ADD || step.op == RLXK_SUB {
-            // A product for each row is cheaper than one for each lane.
-            let sides = [0, 1].filter { side in
-                products[step.arguments[side]] != nil && extents[step.arguments[side]] == extents[step.out]
-            }
-            guard let side = sides.first else { continue }
-            let product = products.removeValue(forKey: step.arguments[side])!
-            removed.insert(product)
-            let other = step.arguments[1 - side]
-            let isSum = step.op == RLXK_ADD
-            if sides.count == 2, other != step.arguments[side] {
-                let second = products.removeValue(forKey: other)!
-                removed.insert(second)
-                steps[index].op = isSum ? RLXK_MUL_MUL_ADD : RLXK_MUL_MUL_SUB
-                steps[index].arguments = scalarFirst(steps[product].arguments) + scalarFirst(steps[second].arguments)
-            } else {
-                steps[index].op = isSum ? RLXK_MUL_ADD : side == 0 ? RLXK_MUL_SUB : RLXK_MUL_RSUB
-                steps[index].arguments = steps[product].arguments + [other]
-            }
-        }
-        steps = steps.enumerated().filter { !removed.contains($0.offset) }.map(\.element)
-    }
-
-    private func scalarFirst(_ factors: [Int]) -> [Int] {
-        extents[factors[1]] < extents[factors[0]] ? [factors[1], factors[0]] : factors
     }
 
     /// Whether the step's loop goes over one row at a time.

@@ -12,9 +12,6 @@
     X(ABS, rlxk_abs(x))                                                     \
     X(SIGN, rlxk_sign(x))                                                   \
     X(SQUARE, x * x)                                                        \
-    X(SQRT, rlxk_sqrt(x))                                                   \
-    X(RSQRT, 1.0f / rlxk_sqrt(rlxk_shift(x, p)))                            \
-    X(INVERSE, 1.0f / rlxk_shift(x, p))                                     \
     X(EXP, rlxk_exp(x))                                                     \
     X(EXP2, rlxk_exp2(x))                                                   \
     X(LOG, rlxk_log(rlxk_shift(x, p)))                                      \
@@ -38,6 +35,12 @@
     X(CEIL, __builtin_elementwise_ceil(x))                                  \
     X(ROUND, __builtin_elementwise_roundeven(x))                            \
     X(ROUND_F16, RLXK_FROM_HALF(RLXK_TO_HALF(x)))
+
+/* f32 -> f32, bound by the divider */
+#define RLXK_ROOT_F32(X)                         \
+    X(SQRT, rlxk_sqrt(x))                        \
+    X(RSQRT, 1.0f / rlxk_sqrt(rlxk_shift(x, p))) \
+    X(INVERSE, 1.0f / rlxk_shift(x, p))
 
 /* f32 -> f32 through libm, one at a time */
 #define RLXK_LIBM_F32(X) \
@@ -76,10 +79,17 @@
     X(MUL_SUB, x * y - z)   \
     X(MUL_RSUB, z - x * y)
 
-/* f32, f32, f32, f32 -> f32; only the first factor of each product may be one element for all */
-#define RLXK_QUATERNARY_F32(X)    \
+/* f32, f32, f32, f32 -> f32; x and z, and no others, may be one element for all, each alone or both */
+#define RLXK_PRODUCTS_F32(X)      \
     X(MUL_MUL_ADD, x * y + z * w) \
-    X(MUL_MUL_SUB, x * y - z * w)
+    X(MUL_MUL_SUB, x * y - z * w) \
+    X(MUL_SQUARE_ADD, x * y + z * (w * w))
+
+/* f32, f32, f32, f32 -> f32; x and y are one element for all */
+#define RLXK_SHRINK_F32(X) X(SHRINK_SUB, (w - x * w) - y * z)
+
+/* f32, f32, f32, f32 -> f32; z and w are one element for all */
+#define RLXK_ROOT_DIV_F32(X) X(ROOT_DIV, x / (rlxk_sqrt(y) * z + w))
 
 /* i32 -> i32 */
 #define RLXK_UNARY_I32(X)                                  \
