@@ -37,6 +37,7 @@ final class Engine: @unchecked Sendable {
     func predict(
         _ features: any MLFeatureProvider, state: MLState? = nil, options: MLPredictionOptions
     ) throws -> any MLFeatureProvider {
+        if let failure = Unkindness.failure { throw failure }
         let inputs = try InputArrays(features, description)
         let backings = try OutputBackings(options, description, inputs)
         let states = try stateArrays(state)

@@ -16,6 +16,9 @@ package struct Unkindness: Sendable {
     /// `RLX_COREML_PAD_ROWS=1` and `RLX_COREML_IGNORE_BACKINGS=1`, unless a test says otherwise.
     @TaskLocal package static var current = fromEnvironment
 
+    /// What predictions fail with, if they are to fail.
+    @TaskLocal package static var failure: MLModelError?
+
     private static var fromEnvironment: Unkindness {
         let environment = ProcessInfo.processInfo.environment
         return Unkindness(

@@ -50,6 +50,12 @@ public final class Package: BlobSource, Sendable {
         weightFiles = files
     }
 
+    /// The model and the weight files, by name: everything that the package's meaning hangs on.
+    public func forEachFile(_ body: (_ name: String, _ bytes: UnsafeRawBufferPointer) -> Void) {
+        modelBytes.withBuffer { body("model", $0) }
+        for (name, file) in weightFiles.sorted(by: { $0.key < $1.key }) { file.withBuffer { body(name, $0) } }
+    }
+
     /// The path from the model file's directory.
     static func relativePath(ofWeights name: String) -> String {
         let prefix = "@model_path/"

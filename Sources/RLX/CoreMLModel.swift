@@ -15,13 +15,15 @@ final class CoreMLModel {
     init(_ program: LoadedProgram, units: ComputeUnits) throws(RLXError) {
         // Core ML names what it compiles after the package, in a folder that it shares: no two may be alike.
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("rlx-" + UUID().uuidString)
-        let package = directory.appendingPathComponent(directory.lastPathComponent + ".mlpackage")
         self.directory = directory
         do {
-            try program.package.write(to: package.path)
             model = try Self.queue.sync {
                 try withAutoreleasePool {
-                    try Self.load(package, into: directory, try Self.configuration(program, units))
+                    let configuration = try Self.configuration(program, units)
+                    let compile = { try Self.compile(program.package, in: directory) }
+                    let load = { try MLModel(contentsOf: $0, configuration: configuration) }
+                    guard let cache = CompiledModelCache.standard else { return try load(compile()) }
+                    return try cache.model(of: program.package, compile: compile, load: load).0
                 }
             }
         } catch {
@@ -32,14 +34,14 @@ final class CoreMLModel {
 
     deinit { try? FileManager.default.removeItem(at: directory) }
 
-    private static func load(
-        _ package: URL, into directory: URL, _ configuration: MLModelConfiguration
-    ) throws -> MLModel {
-        let compiled = try MLModel.compileModel(at: package)
+    private static func compile(_ package: Package, in directory: URL) throws -> URL {
+        let written = directory.appendingPathComponent(directory.lastPathComponent + ".mlpackage")
+        try package.write(to: written.path)
+        let compiled = try MLModel.compileModel(at: written)
         let kept = directory.appendingPathComponent(compiled.lastPathComponent)
         try FileManager.default.moveItem(at: compiled, to: kept)
-        try FileManager.default.removeItem(at: package)
-        return try MLModel(contentsOf: kept, configuration: configuration)
+        try FileManager.default.removeItem(at: written)
+        return kept
     }
 
     private static func configuration(

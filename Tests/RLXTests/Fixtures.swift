@@ -12,6 +12,12 @@ enum Fixture {
             .appendingPathComponent("MILFormatTests/Fixtures/\(name).mlpackage")
     }
 
+    /// A neural network of the CoreML module's tests.
+    static func network(_ name: String) -> URL {
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("CoreMLTests/Networks/\(name).mlmodel")
+    }
+
     static func program(_ name: String, function: String? = nil) throws(RLXError) -> LoadedProgram {
         try LoadedProgram(contentsOf: url(name).path, function: function)
     }

@@ -68,7 +68,7 @@ struct AppleDeclarations {
                     Declaration(
                         owner: owner.name, text: parts[0], availability: availability,
                         status: owner.status == .present ? status : owner.status))
-            } else if parts[0].hasPrefix("let ") || parts[0].hasPrefix("typealias ") {
+            } else if ["let ", "typealias ", "func "].contains(where: parts[0].hasPrefix) {
                 members.append(Declaration(owner: "", text: parts[0], availability: availability, status: status))
             } else {
                 types.append(try AppleType(parts[0], availability, status, String(line)))
