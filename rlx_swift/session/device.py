@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -37,11 +37,17 @@ class Store(Protocol):
 
 
 class Direct(NamedTuple):
-    """A program's own memory: write `inputs`, call `run`, read `outputs`. Rank 0 is one element."""
+    """A program's own memory: write `inputs`, call `run`, read `outputs`. Rank 0 is one element.
+
+    The inputs in `lent` are read where the caller has them: where there are any, `run_lent` takes their arrays in order
+    and stands for `run`.
+    """
 
     inputs: Mapping[str, np.ndarray]
     outputs: Mapping[str, np.ndarray]
+    lent: Sequence[str]
     run: Callable[[], None]
+    run_lent: Callable[[Iterable[np.ndarray]], None]
 
 
 class Executable(Protocol):

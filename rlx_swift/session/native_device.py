@@ -109,7 +109,7 @@ class NativeExecutable:
         if self._written or any(type.dtype is bool_ for _, type in self._results.values()):
             return None
         outputs = {name: buffer for name, (buffer, _) in self._results.items()}
-        return Direct({**self._feeds, **self._scalars}, outputs, self._session.run)
+        return Direct({**self._feeds, **self._scalars}, outputs, self._lent, self._session.run, self._run_lent)
 
     def statistics(self) -> dict[str, int]:
         counts: dict[str, int] = self._session.statistics()

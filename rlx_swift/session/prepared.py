@@ -27,7 +27,7 @@ class PreparedStep:
 
     def __init__(self, trainer: Trainer, forward: Graph, direct: Direct) -> None:
         rule = trainer.recipe.rule
-        self._trainer, self._run = trainer, direct.run
+        self._trainer, self._run, self._run_lent, self._lent = trainer, direct.run, direct.run_lent, direct.lent
         self._inputs = [
             (name, direct.inputs.get(name), x.dtype.numpy, x.shape) for name, x in forward.inputs.items()
         ]
@@ -58,7 +58,10 @@ class PreparedStep:
             for name, buffer in slots:
                 buffer[0] = numbers[name]
         try:
-            self._run()
+            if self._lent:
+                self._run_lent([batch[name] for name in self._lent])
+            else:
+                self._run()
         except FeedError:
             return None
         counters.steps = steps + 1

@@ -55,6 +55,19 @@ def test_both_ways_are_one(config):
     assert (short._trainer.prepared is not None) == usual
 
 
+@pytest.mark.parametrize("rows", [4096, 100_000])
+def test_large_batches(rows):
+    """Which the program reads where they are: each step its own, also of arrays that are not in C order."""
+    short, long = session(), session()
+    for n in range(4):
+        batch = mlp_data(rows, n)
+        assert short.step(batch) == long.step(Other(batch))
+        turned = {"x": np.asfortranarray(-batch["x"]), "y": batch["y"]}
+        assert short.step(turned) == long.step(Other(turned))
+    same(short, long)
+    assert short._trainer.prepared is not None
+
+
 def test_what_is_not_as_expected_goes_the_long_way():
     short, long = session(8), session(8)
     batch = mlp_data(8)
