@@ -110,3 +110,36 @@ rlx_status rlx_update_get_parameter(
     return fail(RLX_STATUS_NOT_FOUND, error);
 }
 void rlx_update_destroy(rlx_update *update) { (void)update; }
+
+rlx_status rlx_model_load(
+    const char *path, const char *function, int32_t threads, rlx_model **out, rlx_error **error) {
+    (void)path, (void)function, (void)threads, (void)out;
+    return fail(RLX_STATUS_IO, error);
+}
+const char *rlx_model_interface(const rlx_model *model) { (void)model; return "{}"; }
+rlx_status rlx_model_predict(
+    const rlx_model *model, rlx_state *state, const char *const *names, const rlx_tensor *values, size_t count,
+    rlx_results **out, rlx_error **error) {
+    (void)model, (void)state, (void)names, (void)values, (void)count, (void)out;
+    return fail(RLX_STATUS_BAD_FEED, error);
+}
+void rlx_model_destroy(rlx_model *model) { (void)model; }
+int64_t rlx_results_count(const rlx_results *results) { (void)results; return 0; }
+rlx_status rlx_results_get(const rlx_results *results, int64_t index, rlx_result *out, rlx_error **error) {
+    (void)results, (void)index, (void)out;
+    return fail(RLX_STATUS_NOT_FOUND, error);
+}
+void rlx_results_destroy(rlx_results *results) { (void)results; }
+rlx_status rlx_state_create(const rlx_model *model, rlx_state **out, rlx_error **error) {
+    (void)model, (void)out;
+    return fail(RLX_STATUS_INTERNAL, error);
+}
+rlx_status rlx_state_put(rlx_state *state, const char *name, const rlx_tensor *value, rlx_error **error) {
+    (void)state, (void)name, (void)value;
+    return fail(RLX_STATUS_NOT_FOUND, error);
+}
+rlx_status rlx_state_get(const rlx_state *state, const char *name, rlx_tensor *out, rlx_error **error) {
+    (void)state, (void)name, (void)out;
+    return fail(RLX_STATUS_NOT_FOUND, error);
+}
+void rlx_state_destroy(rlx_state *state) { (void)state; }
