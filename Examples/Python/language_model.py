@@ -1,6 +1,6 @@
 """A two-layer transformer that learns to continue a text, byte by byte.
 
-    python examples/language_model.py [TEXT_FILE] [--steps 300] [--device cpu]
+    python Examples/Python/language_model.py [TEXT_FILE] [--steps 300] [--device cpu]
 """
 
 import argparse
@@ -57,7 +57,7 @@ def sample(text, rng):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("text", nargs="?", default=Path(__file__).parent.parent / "LICENSE", help="a text file")
+    parser.add_argument("text", nargs="?", default=Path(__file__).parents[2] / "LICENSE", help="a text file")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--device", choices=["numpy", "cpu", "coreml"], help="the best present by default")
     options = parser.parse_args()
