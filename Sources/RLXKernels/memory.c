@@ -15,15 +15,23 @@ static size_t physical_memory(void) {
     return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX / 2;
 }
 
+/* Large memory from calloc is zero without being touched. Where its block begins stands before what the caller gets. */
 void *rlxk_allocate(size_t size) {
     if (size > physical_memory()) return NULL;
-    size_t rounded = (size / ALIGNMENT + 1) * ALIGNMENT;
-    void *memory = NULL;
-    if (posix_memalign(&memory, ALIGNMENT, rounded) != 0) return NULL;
-    return memset(memory, 0, rounded);
+    char *block = calloc(1, size + 2 * ALIGNMENT);
+    if (block == NULL) return NULL;
+    char *memory = block + ALIGNMENT - (uintptr_t)block % ALIGNMENT;
+    if (memory - block < (ptrdiff_t)sizeof block) memory += ALIGNMENT;
+    memcpy(memory - sizeof block, &block, sizeof block);
+    return memory;
 }
 
-void rlxk_deallocate(void *memory) { free(memory); }
+void rlxk_deallocate(void *memory) {
+    if (memory == NULL) return;
+    void *block;
+    memcpy(&block, (char *)memory - sizeof block, sizeof block);
+    free(block);
+}
 
 float rlxk_half_to_float(uint16_t half) { return rlxk_from_half(half); }
 

@@ -25,6 +25,6 @@ def test_mutants_repeat() -> None:
 
 
 def test_no_damaged_package_does_harm() -> None:
-    found = run(600, first=1000)
+    found = run(600)
     assert not found.faults
     assert {"PackageError", "UnsupportedError", "predicted"} <= found.outcomes.keys()
