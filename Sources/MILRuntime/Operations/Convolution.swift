@@ -215,7 +215,15 @@ private struct Planar {
         stride = padded(windows.stride, 1)
         dilation = padded(windows.dilation, 1)
         before = padded(windows.before, 0)
+        let bordered = (0..<2).map { axis in
+            Double((self.windows[axis] - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1)
+        }
+        if bordered[0] * bordered[1] > Self.largestPlane { return nil }
     }
+
+    /// Elements of an image with all that its windows reach. The kernels copy it, a few rows at a time; their sizes do
+    /// not overflow.
+    private static let largestPlane = 0x1p32
 
     func shape(in inputs: Int, out outputs: Int) -> rlxk_conv_shape {
         var shape = rlxk_conv_shape()
