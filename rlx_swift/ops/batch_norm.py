@@ -39,17 +39,20 @@ def batch_norm(
     """(x - mean) / sqrt(variance + eps) * gamma + beta with the statistics of the batch, for each channel.
 
     Ioffe & Szegedy 2015, arXiv:1502.03167. `running_mean` and `running_var` are buffers of f32 with one entry
-    a channel; a step moves them to (1 - momentum) average + momentum statistic, with the unbiased variance.
-    In the inference form they take the statistics' place. gamma and beta have one entry a channel.
+    a channel; a step moves them to (1 - momentum) average + momentum statistic, with the unbiased variance,
+    once for each use of them. In the inference form they take the statistics' place. gamma and beta have one entry
+    a channel.
     """
     at = as_axis(axis, x.ndim, "batch_norm")
     if not 0 <= momentum <= 1:
         raise ConfigError("batch_norm momentum", f"expected a number from 0 to 1, got {momentum!r}")
+    averages = []
     for buffer in (running_mean, running_var):
         if buffer.name is None or x.graph.buffers.get(buffer.name) is not buffer:
             raise GraphError("batch_norm", f"expected running averages that are buffers of the graph, got {buffer!r}")
+        averages.append(x.graph.assigns.get(buffer.name, buffer))  # an earlier use has moved it already
     attrs = BatchNormAttrs(at, checked_eps("batch_norm", eps), float(momentum))
-    out, next_mean, next_var = x.graph.apply(BATCH_NORM, (x, running_mean, running_var), attrs)
+    out, next_mean, next_var = x.graph.apply(BATCH_NORM, (x, *averages), attrs)
     x.graph.assign(running_mean, next_mean)
     x.graph.assign(running_var, next_var)
     return _affine(out, gamma, beta, at)
