@@ -17,6 +17,7 @@ from ._build import TensorLike, apply, public, require_numbers
 from .arithmetic import as_numbers, mul
 from .reduce import Axis, ReduceAttrs, reduce, reduction, restore
 from .reduce import sum as reduce_sum
+from .select import in_f32
 from .shape import expand_dims, reshape, transpose
 from .slicing import flip, pad_constant, slice_axis
 
@@ -42,12 +43,16 @@ def cumsum(x: TensorLike, axis: int | None = None, reverse: bool = False) -> Ten
 @public
 def cumprod(x: TensorLike, axis: int | None = None) -> Tensor:
     """The product of the elements up to each one along an axis, which may be left out for a tensor of rank 1."""
-    tensor, at = _along(x, axis, "cumprod")
-    size, shift = tensor.shape[at], 1
+    return _products(*_along(x, axis, "cumprod"))
+
+
+@in_f32  # products of a few elements may leave the range of f16 where those of all stay in it
+def _products(x: Tensor, axis: int) -> Tensor:
+    size, shift = x.shape[axis], 1
     while shift < size:  # after a round each element is the product of the last 2 * shift
-        earlier = slice_axis(_shifted(tensor, at, shift), at, 0, size)
-        tensor, shift = mul(tensor, earlier), 2 * shift
-    return tensor
+        earlier = slice_axis(_shifted(x, axis, shift), axis, 0, size)
+        x, shift = mul(x, earlier), 2 * shift
+    return x
 
 
 def _along(x: TensorLike, axis: int | None, subject: str) -> tuple[Tensor, int]:
@@ -128,12 +133,21 @@ def others(x: Tensor, axes: Axis) -> Tensor:
 
 
 def _prod_vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: ReduceAttrs) -> tuple[Tensor]:
-    (x,) = ins
-    return (restore(g, x.shape, attrs.axes) * others(x, attrs.axes),)
+    return (_prod_slope(g, ins[0], attrs),)
+
+
+@in_f32  # as in `_products`: also the others' product may leave the range of f16 where that times g does not
+def _prod_slope(g: Tensor, x: Tensor, attrs: ReduceAttrs) -> Tensor:
+    return restore(g, x.shape, attrs.axes) * others(x, attrs.axes)
 
 
 def _prod_jvp(ts: tuple[Tensor], out: Tensor, ins: tuple[Tensor, ...], attrs: ReduceAttrs) -> Tensor:
-    return reduce_sum(ts[0] * others(ins[0], attrs.axes), attrs.axes, attrs.keepdims)
+    return _prod_change(ts[0], ins[0], attrs)
+
+
+@in_f32
+def _prod_change(t: Tensor, x: Tensor, attrs: ReduceAttrs) -> Tensor:
+    return reduce_sum(t * others(x, attrs.axes), attrs.axes, attrs.keepdims)
 
 
 PROD = reduction("prod", "product over axes", np.prod, _prod_vjp, _prod_jvp)
