@@ -1,4 +1,7 @@
-"""Losses as compositions: distances, classification, divergences, similarity. Sums of f16 run in f32.
+"""Losses as compositions: distances, classification, divergences, similarity.
+
+Of f16 the whole formula runs in f32 and its result is rounded once: a square, or a sum over classes or over a batch,
+may leave the range of f16 where the loss stays in it.
 
 `reduction` is "mean", "sum" or "none". A mean over nothing (every label ignored) is 0, with a gradient of 0.
 """
@@ -10,8 +13,8 @@ import math
 from ..dtypes import f32, i32
 from ..errors import ConfigError, DTypeError, ShapeError
 from ..ir.tensor import Tensor
-from ..ir.types import as_axis
-from ._build import TensorLike, as_tensors, graph_of, public, require_float
+from ..ir.types import as_axis, broadcast
+from ._build import TensorLike, as_tensors, graph_of, public, require_float, same_dtype
 from .activation import relu, softplus
 from .arithmetic import add, div, maximum, mul, sub
 from .compare import equal, less_equal, not_equal
@@ -30,12 +33,7 @@ def _reduced(subject: str, each: Tensor, reduction: str) -> Tensor:
         return each
     if reduction not in ("mean", "sum"):
         raise ConfigError(f"{subject} reduction", f"expected 'mean', 'sum' or 'none', got {reduction!r}")
-    return _whole(each, reduction == "mean")
-
-
-@in_f32
-def _whole(each: Tensor, is_mean: bool) -> Tensor:
-    return mean(each) if is_mean else sum(each)
+    return mean(each) if reduction == "mean" else sum(each)
 
 
 def _pair(subject: str, x: TensorLike, target: TensorLike) -> tuple[Tensor, Tensor]:
@@ -53,13 +51,23 @@ def _pair(subject: str, x: TensorLike, target: TensorLike) -> tuple[Tensor, Tens
 @public
 def mse_loss(prediction: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """(prediction - target)^2; both of one shape."""
-    return _reduced("mse_loss", square(sub(*_pair("mse_loss", prediction, target))), reduction)
+    return _mse(*_pair("mse_loss", prediction, target), reduction)
+
+
+@in_f32
+def _mse(x: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return _reduced("mse_loss", square(sub(x, target)), reduction)
 
 
 @public
 def l1_loss(prediction: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """|prediction - target|; both of one shape."""
-    return _reduced("l1_loss", abs(sub(*_pair("l1_loss", prediction, target))), reduction)
+    return _l1(*_pair("l1_loss", prediction, target), reduction)
+
+
+@in_f32
+def _l1(x: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return _reduced("l1_loss", abs(sub(x, target)), reduction)
 
 
 @public
@@ -67,7 +75,12 @@ def huber_loss(prediction: TensorLike, target: TensorLike, delta: float = 1.0, r
     """d^2 / 2 for distances d up to delta, delta (d - delta / 2) beyond (Huber 1964); both of one shape."""
     if not delta > 0 or not math.isfinite(delta):
         raise ConfigError("huber_loss delta", f"expected a number above 0, got {delta!r}")
-    distance = abs(sub(*_pair("huber_loss", prediction, target)))
+    return _huber(*_pair("huber_loss", prediction, target), delta, reduction)
+
+
+@in_f32
+def _huber(x: Tensor, target: Tensor, delta: float, reduction: str) -> Tensor:
+    distance = abs(sub(x, target))
     near = less_equal(distance, delta)
     inside = 0.5 * square(where(near, distance, 0.0))
     return _reduced("huber_loss", where(near, inside, delta * (distance - 0.5 * delta)), reduction)
@@ -99,16 +112,26 @@ def cross_entropy(
     if target.dtype.is_float:
         if ignore_index is not None:
             raise ConfigError(f"{subject} ignore_index", "it is for labels that are class indices")
+        if target.type != scores.type:
+            raise ShapeError(subject, f"expected probabilities like {scores.type}, got {target.type}")
         return _soft(subject, scores, target, weights, label_smoothing, at, reduction)
+    return _indexed(subject, scores, target, weights, ignore_index, label_smoothing, at, reduction)
+
+
+@in_f32
+def _indexed(
+    subject: str, scores: Tensor, target: Tensor, weights: Tensor | None, ignore_index: int | None, smoothing: float,
+    axis: int, reduction: str,
+) -> Tensor:
     kept = None if ignore_index is None else not_equal(target, ignore_index)
     safe = target if kept is None else where(kept, target, 0)
-    losses = softmax_cross_entropy_with_logits(scores, safe, at)
-    shares = None if weights is None else gather(reshape(weights, (scores.shape[at],)), safe, 0)
+    losses = softmax_cross_entropy_with_logits(scores, safe, axis)
+    shares = None if weights is None else gather(reshape(weights, (scores.shape[axis],)), safe, 0)
     if shares is not None:
         losses = mul(shares, losses)
-    if label_smoothing:
-        spread = _spread(log_softmax(scores, at), weights, at)
-        losses = add((1 - label_smoothing) * losses, (label_smoothing / scores.shape[at]) * spread)
+    if smoothing:
+        spread = _spread(log_softmax(scores, axis), weights, axis)
+        losses = add((1 - smoothing) * losses, (smoothing / scores.shape[axis]) * spread)
     return _weighted(subject, losses, shares, kept, reduction)
 
 
@@ -122,17 +145,15 @@ def _class_weights(subject: str, scores: Tensor, weight: TensorLike | None, axis
     return reshape(entries, (-1,) + (1,) * (scores.ndim - axis - 1))
 
 
-@in_f32
 def _spread(logs: Tensor, weights: Tensor | None, axis: int) -> Tensor:
     """The sum of -log probabilities over the classes."""
     return neg(sum(logs if weights is None else mul(weights, logs), axis))
 
 
+@in_f32
 def _soft(
     subject: str, scores: Tensor, target: Tensor, weights: Tensor | None, smoothing: float, axis: int, reduction: str
 ) -> Tensor:
-    if target.type != scores.type:
-        raise ShapeError(subject, f"expected probabilities like {scores.type}, got {target.type}")
     if smoothing:
         target = (1 - smoothing) * target + smoothing / scores.shape[axis]
     return _reduced(subject, _spread(mul(target, log_softmax(scores, axis)), weights, axis), reduction)
@@ -146,11 +167,6 @@ def _weighted(
         losses = where(kept, losses, 0.0)
     if reduction != "mean" or (kept is None and shares is None):
         return _reduced(subject, losses, reduction)
-    return _weighted_mean(losses, shares, kept)
-
-
-@in_f32
-def _weighted_mean(losses: Tensor, shares: Tensor | None, kept: Tensor | None) -> Tensor:
     if shares is None:
         assert kept is not None
         shares = cast(kept, f32)
@@ -175,13 +191,19 @@ def nll_loss(
         raise DTypeError(subject, f"expected labels of i32, got {target.type}")
     if target.shape != (*logs.shape[:at], *logs.shape[at + 1 :]):
         raise ShapeError(subject, f"expected labels for {logs.type} without axis {at}, got {target.type}")
+    return _nll(logs, target, _class_weights(subject, logs, weight, at), ignore_index, at, reduction)
+
+
+@in_f32
+def _nll(
+    logs: Tensor, target: Tensor, weights: Tensor | None, ignore_index: int | None, axis: int, reduction: str
+) -> Tensor:
     kept = None if ignore_index is None else not_equal(target, ignore_index)
     safe = target if kept is None else where(kept, target, 0)
-    chosen = equal(one_hot(safe, logs.shape[at], at, i32), 1)  # a choice, since 0 * -inf would be NaN
-    losses = neg(sum(where(chosen, logs, 0.0), at))
-    weights = _class_weights(subject, logs, weight, at)
-    shares = None if weights is None else gather(reshape(weights, (logs.shape[at],)), safe, 0)
-    return _weighted(subject, losses if shares is None else mul(shares, losses), shares, kept, reduction)
+    chosen = equal(one_hot(safe, logs.shape[axis], axis, i32), 1)  # a choice, since 0 * -inf would be NaN
+    losses = neg(sum(where(chosen, logs, 0.0), axis))
+    shares = None if weights is None else gather(reshape(weights, (logs.shape[axis],)), safe, 0)
+    return _weighted("nll_loss", losses if shares is None else mul(shares, losses), shares, kept, reduction)
 
 
 @public
@@ -193,14 +215,21 @@ def bce_with_logits(
     `pos_weight` multiplies the first term and broadcasts.
     """
     x, t = _pair("bce_with_logits", logits, target)
+    weight = None if pos_weight is None else x.graph.as_tensor(pos_weight, x.dtype)
+    if weight is not None:
+        same_dtype("bce_with_logits pos_weight", x.type, weight.type)
+        if broadcast("bce_with_logits pos_weight", (x.shape, weight.shape)) != x.shape:
+            raise ShapeError("bce_with_logits pos_weight", f"expected a shape that broadcasts to {x.shape}")
+    return _bce(x, t, weight, reduction)
+
+
+@in_f32
+def _bce(x: Tensor, t: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     # -log p = softplus(-x) and -log(1 - p) = softplus(x): nothing cancels, and no kink is put in.
     positive = mul(t, softplus(neg(x)))
-    if pos_weight is not None:
-        positive = mul(positive, pos_weight)
-    each = add(mul(1.0 - t, softplus(x)), positive)
-    if each.shape != x.shape:
-        raise ShapeError("bce_with_logits pos_weight", f"expected a shape that broadcasts to {x.shape}")
-    return _reduced("bce_with_logits", each, reduction)
+    if weight is not None:
+        positive = mul(positive, weight)
+    return _reduced("bce_with_logits", add(mul(1.0 - t, softplus(x)), positive), reduction)
 
 
 @public
@@ -211,7 +240,11 @@ def kl_div(
 
     A target of 0 contributes 0. `reduction="batchmean"` divides the sum by the size of axis 0.
     """
-    logs, t = _pair("kl_div", log_prediction, target)
+    return _kl(*_pair("kl_div", log_prediction, target), log_target, reduction)
+
+
+@in_f32
+def _kl(logs: Tensor, t: Tensor, log_target: bool, reduction: str) -> Tensor:
     if log_target:
         each = mul(exp(t), sub(t, logs))
     else:
@@ -244,11 +277,18 @@ def cosine_embedding_loss(
     x: TensorLike, y: TensorLike, target: TensorLike, margin: float = 0.0, axis: int = -1, reduction: str = "mean"
 ) -> Tensor:
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
-    cosine = cosine_similarity(x, y, axis)
-    wanted = cosine.graph.as_tensor(target, cosine.dtype)
-    if wanted.shape != cosine.shape:
-        raise ShapeError("cosine_embedding_loss", f"expected a target of shape {cosine.shape}, got {wanted.type}")
-    alike = equal(wanted, 1 if wanted.dtype is i32 else 1.0)
+    subject = "cosine_embedding_loss"
+    a, b = as_tensors(subject, x, y)
+    require_float(subject, a.type, b.type)
+    wanted = a.graph.as_tensor(target, a.dtype)
+    return _cosine_embedding(a, b, equal(wanted, 1 if wanted.dtype is i32 else 1.0), margin, axis, reduction)
+
+
+@in_f32
+def _cosine_embedding(x: Tensor, y: Tensor, alike: Tensor, margin: float, axis: int, reduction: str) -> Tensor:
+    cosine = _cosine(x, y, axis, 1e-8)
+    if alike.shape != cosine.shape:
+        raise ShapeError("cosine_embedding_loss", f"expected a target of shape {cosine.shape}, got {alike.shape}")
     return _reduced("cosine_embedding_loss", where(alike, 1.0 - cosine, relu(cosine - margin)), reduction)
 
 
@@ -260,5 +300,10 @@ def triplet_loss(
     """max(0, |anchor - positive| - |anchor - negative| + margin), with eps added to each difference as in PyTorch."""
     a, p = _pair("triplet_loss", anchor, positive)
     _, n = _pair("triplet_loss", a, negative)
+    return _triplet(a, p, n, margin, axis, eps, reduction)
+
+
+@in_f32
+def _triplet(a: Tensor, p: Tensor, n: Tensor, margin: float, axis: int, eps: float, reduction: str) -> Tensor:
     near, far = norm(sub(a, p) + eps, 2, axis), norm(sub(a, n) + eps, 2, axis)
     return _reduced("triplet_loss", relu(sub(near, far) + margin), reduction)

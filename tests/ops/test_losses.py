@@ -75,6 +75,80 @@ def test_means_of_f16_do_not_overflow():
     assert value(lambda x: ops.l1_loss(x, -x), x) == 200
 
 
+def half(*values):
+    return np.float16(values)
+
+
+ZEROS = np.zeros(2, np.float16)
+
+
+@pytest.mark.parametrize(
+    ("loss", "x", "expected", "slopes"),
+    [
+        (lambda x: ops.huber_loss(x, ZEROS, 500.0), half(300, 1), 22500.25, [150, 0.5]),
+        (lambda x: ops.huber_loss(x, ZEROS, 280.0, "none"), half(300, 1), [280 * 160, 0.5], [280, 1]),
+        (lambda x: ops.mse_loss(x, ZEROS), half(300, 1), 45000.5, [300, 1]),
+        (lambda x: ops.mse_loss(x, ZEROS, "none"), half(300, 200), [INF, 40000], [600, 400]),
+        (lambda x: ops.l1_loss(x, -x, "mean"), half(40000, 1), 40001, [1, 1]),
+        (
+            lambda x: ops.kl_div(x, np.full((4, 1000), 0.5, np.float16), reduction="batchmean"),
+            np.full((4, 1000), -100, np.float16), 1000 * 0.5 * (np.log(0.5) + 100), np.full((4, 1000), -0.125),
+        ),
+        (
+            lambda x: ops.nll_loss(x, LABELS, half(300, 500)), half([-500, 0], [0, -200]),
+            (300 * 500 + 500 * 200) / 800, [[-0.375, 0], [0, -0.625]],
+        ),
+        (
+            lambda x: ops.cross_entropy(x, LABELS, half(300, 500)), half([-500, 0], [0, -200]),
+            (300 * 500 + 500 * 200) / 800, [[-0.375, 0.375], [0.625, -0.625]],
+        ),
+        (
+            lambda x: ops.bce_with_logits(x, half(1, 1), half(300, 1)), half(-300, -200),
+            (300 * 300 + 200) / 2, [-150, -0.5],
+        ),
+        (
+            lambda x: ops.triplet_loss(x, -x, x, margin=0.5), half([24000, 32000], [0, 1]), (80000 + 2 + 1) / 2,
+            [[0.6, 0.8], [0, 1]],
+        ),
+    ],
+    ids=["huber", "huber-none", "mse", "mse-none", "l1", "kl", "nll", "cross_entropy", "bce", "triplet"],
+)
+def test_losses_of_f16_that_fit_do_not_overflow_on_the_way(loss, x, expected, slopes):
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(expected, np.float16)
+    same(value(loss, x), rounded, 2e-3 if rounded.ndim else 1e-6)
+    same(gradients(loss, x), slopes, 2e-3, 1e-6)
+
+
+@pytest.mark.parametrize("labels", [LABELS, np.eye(2, 50000, dtype=np.float16)], ids=["index", "probability"])
+def test_label_smoothing_over_many_classes_of_f16(labels):
+    z = np.zeros((2, 50000), np.float16)
+    for reduction, rows in (("mean", 1), ("none", 2)):
+        def loss(x, t=labels, how=reduction):
+            return ops.cross_entropy(x, t, label_smoothing=0.1, reduction=how)
+
+        same(value(loss, z), np.full(rows, 10.8198, np.float16) if rows > 1 else np.float16(10.8198))
+    slopes = gradients(lambda x: ops.cross_entropy(x, labels, label_smoothing=0.1), z)
+    same(slopes[0, 0], -0.45, 1e-3)
+
+
+def test_losses_keep_the_dtype_of_what_is_judged_and_refuse_another():
+    x, y = np.float32([[3, 4], [1, 0]]), np.float32([[3, 4], [0, 1]])
+    assert value(lambda a, b: ops.cosine_embedding_loss(a, b, half(1, -1)), x, y).dtype == np.float32
+    h = [v.astype(np.float16) for v in (x, y)]
+    out = value(lambda a, b: ops.cosine_embedding_loss(a, b, np.float32([-1, 1]), 0.25), *h)
+    assert out.dtype == np.float16
+    same(out, (0.75 + 1) / 2)
+    for call in (
+        lambda a: ops.mse_loss(a, x), lambda a: ops.cross_entropy(a, x), lambda a: ops.cross_entropy(a, LABELS, x[0]),
+        lambda a: ops.kl_div(a, x), lambda a: ops.nll_loss(a, LABELS, x[0]),
+    ):
+        with pytest.raises(ShapeError):
+            value(call, h[0])
+    with pytest.raises(DTypeError):
+        value(lambda a: ops.bce_with_logits(a, h[1], x), h[0])
+
+
 def test_a_target_of_zero_adds_nothing_to_the_divergence():
     t = np.array([[0.0, 1.0], [0.5, 0.5]])
     logs = np.log(np.array([[0.5, 0.5], [0.25, 0.75]]))
