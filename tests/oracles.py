@@ -261,6 +261,11 @@ def batch_norm(x: np.ndarray, average: np.ndarray, variance: np.ndarray, attrs: 
     return out, keep * average + take * channels.mean(1), keep * variance + take * channels.var(1, ddof=1)
 
 
+@oracle("clamp_labels")
+def clamp_labels(labels: np.ndarray, attrs: Any) -> np.ndarray:
+    return np.minimum(np.maximum(labels, 0), attrs.count - 1)
+
+
 @oracle("softmax_cross_entropy")
 def softmax_cross_entropy(logits: np.ndarray, labels: np.ndarray, attrs: Any) -> np.ndarray:
     rows = np.moveaxis(logits, attrs.axis, -1)

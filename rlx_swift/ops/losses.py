@@ -12,6 +12,7 @@ import math
 
 from ..dtypes import f32, i32
 from ..errors import ConfigError, DTypeError, ShapeError
+from ..ir.graph import Leaf, LeafKind
 from ..ir.tensor import Tensor
 from ..ir.types import as_axis, broadcast
 from ._build import TensorLike, as_tensors, graph_of, public, require_float, same_dtype
@@ -115,6 +116,7 @@ def cross_entropy(
         if target.type != scores.type:
             raise ShapeError(subject, f"expected probabilities like {scores.type}, got {target.type}")
         return _soft(subject, scores, target, weights, label_smoothing, at, reduction)
+    _check_labels(subject, target, scores.shape[at], ignore_index)
     return _indexed(subject, scores, target, weights, ignore_index, label_smoothing, at, reduction)
 
 
@@ -133,6 +135,15 @@ def _indexed(
         spread = _spread(log_softmax(scores, axis), weights, axis)
         losses = add((1 - smoothing) * losses, (smoothing / scores.shape[axis]) * spread)
     return _weighted(subject, losses, shares, kept, reduction)
+
+
+def _check_labels(subject: str, labels: Tensor, classes: int, ignore_index: int | None) -> None:
+    """Raises ShapeError for a constant label that is no class; those that are fed are checked before each run."""
+    leaf = labels.producer
+    if isinstance(leaf, Leaf) and leaf.kind is LeafKind.CONSTANT and labels.dtype is i32:
+        wrong = leaf.value[((leaf.value < 0) | (leaf.value >= classes)) & (leaf.value != ignore_index)]
+        if wrong.size:
+            raise ShapeError(subject, f"expected labels from 0 to {classes - 1}, got {wrong[0]}")
 
 
 def _class_weights(subject: str, scores: Tensor, weight: TensorLike | None, axis: int) -> Tensor | None:
@@ -191,6 +202,7 @@ def nll_loss(
         raise DTypeError(subject, f"expected labels of i32, got {target.type}")
     if target.shape != (*logs.shape[:at], *logs.shape[at + 1 :]):
         raise ShapeError(subject, f"expected labels for {logs.type} without axis {at}, got {target.type}")
+    _check_labels(subject, target, logs.shape[at], ignore_index)
     return _nll(logs, target, _class_weights(subject, logs, weight, at), ignore_index, at, reduction)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..dtypes import f32, i32
 from ..errors import DTypeError, ShapeError
-from ..ir.op import Attrs, Batch, Case, Decompose, Domain, Op, OpKind
+from ..ir.op import Attrs, Batch, Case, Decompose, Domain, NotDifferentiable, Op, OpKind
 from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axis
-from ._build import TensorLike, apply, graph_of, public, require_float
+from ._build import TensorLike, apply, graph_of, public, require_float, require_integers
 from .compare import equal
 from .index import clamp, one_hot
 from .reduce import sum
@@ -25,6 +25,11 @@ from .softmax import log_softmax, shifted_log_sum, softmax
 @dataclass(frozen=True)
 class AxisAttrs(Attrs):
     axis: int
+
+
+@dataclass(frozen=True)
+class ClassesAttrs(Attrs):
+    count: int
 
 
 @public
@@ -83,8 +88,17 @@ def _lower(ins: tuple[Tensor, ...], attrs: AxisAttrs) -> Tensor:
     return reshape(total - picked, labels.shape)
 
 
+def _clamp_infer(types: tuple[TensorType, ...], attrs: ClassesAttrs) -> tuple[TensorType, ...]:
+    require_integers("clamp_labels", types[0])
+    if attrs.count < 1:
+        raise ShapeError("clamp_labels", f"expected a count of at least 1, got {attrs.count}")
+    return types
+
+
 def _slope(logits: Tensor, labels: Tensor, axis: int) -> Tensor:
-    return softmax(logits, axis) - one_hot(clamp(labels, logits.shape[axis]), logits.shape[axis], axis, logits.dtype)
+    # An op of its own: the loss may be dead in a graph of gradients, and the check of labels is to stay.
+    safe = apply(CLAMP_LABELS, labels, attrs=ClassesAttrs(logits.shape[axis]))
+    return softmax(logits, axis) - one_hot(safe, logits.shape[axis], axis, logits.dtype)
 
 
 def _vjp(g: Tensor, out: Tensor, ins: tuple[Tensor, ...], attrs: AxisAttrs) -> tuple[Tensor | None, ...]:
@@ -96,6 +110,14 @@ def _jvp(ts: Sequence[Any], out: Tensor, ins: tuple[Tensor, ...], attrs: AxisAtt
 
 
 _LABELS = Domain(0, 2)
+_NO_SLOPE = NotDifferentiable("its operand is an index")
+CLAMP_LABELS = Op(
+    name="clamp_labels", summary="labels moved into their classes; those that a caller feeds are checked",
+    attrs=ClassesAttrs, infer=_clamp_infer, eval=lambda arrays, attrs: np.clip(arrays[0], 0, attrs.count - 1),
+    vjp=_NO_SLOPE, jvp=_NO_SLOPE, lower=Decompose(lambda ins, attrs: clamp(ins[0], attrs.count)),
+    kind=OpKind.ELEMENTWISE, domain=_LABELS, index_bounds=lambda types, attrs: {0: attrs.count},
+    cases=(Case(((2, 3),), ClassesAttrs(3), (i32,)), Case(((),), ClassesAttrs(3), (i32,))),
+)
 SOFTMAX_CROSS_ENTROPY = Op(
     name="softmax_cross_entropy", summary="-log softmax at an integer label", attrs=AxisAttrs, infer=_infer, eval=_eval,
     vjp=_vjp, jvp=_jvp, lower=Decompose(_lower), kind=OpKind.REDUCTION, domain=Domain(),

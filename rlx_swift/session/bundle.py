@@ -142,7 +142,7 @@ def _program(graph: Graph, path: Path) -> dict[str, Any]:
     lowered = lower(graph)
     write_package(path, lowered.model)
     read = lowered.params.keys() | lowered.buffers.keys()
-    bounds = {name: bound for name, bound in index_ranges(graph).items() if name in lowered.inputs}
+    ranges = {name: range for name, range in index_ranges(graph).items() if name in lowered.inputs}
     return {
         "file": path.name, "units": compute_units(graph),
         "inputs": {n: _feature(lowered, feature) for n, feature in lowered.inputs.items()},
@@ -152,7 +152,7 @@ def _program(graph: Graph, path: Path) -> dict[str, Any]:
             n: {**_feature(lowered, output), "resident": feature_name(n)}
             for n, output in lowered.assigns.items() if n not in read
         },
-        "ranges": {lowered.inputs[name]: bound for name, bound in bounds.items()},
+        "ranges": {lowered.inputs[n]: r.bound for n, r in ranges.items() if not r.replaced},
     }
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import dtypes
 from ..dtypes import i32
 from ..errors import FeedError
-from ..ir.graph import Graph, is_noise
+from ..ir.graph import Graph, LeafKind, Node, is_noise
 from ..ir.op import OpKind
 from ..ir.symbolic import SymbolicGraph
 from ..ir.symbolic import bound as bind
+from ..ir.tensor import Tensor
 from ..ir.types import TensorType
 
 
@@ -73,32 +74,75 @@ def _size_hint(type: TensorType, value: np.ndarray) -> str:
     return ""
 
 
-def index_ranges(graph: Graph) -> dict[str, int]:
-    """For each i32 input that is used as an index, the size that its elements must stay below.
+class IndexRange(NamedTuple):
+    """What an index input may hold: 0 to `bound` - 1, and the values that the graph replaces before it reads."""
 
-    Inputs are followed through ops that only move elements.
+    bound: int
+    replaced: frozenset[int] = frozenset()
+
+    def admits(self, value: int) -> bool:
+        return 0 <= value < self.bound or value in self.replaced
+
+    def both(self, other: IndexRange) -> IndexRange:
+        """What two uses of one input both admit."""
+        replaced = {v for v in self.replaced | other.replaced if self.admits(v) and other.admits(v)}
+        return IndexRange(min(self.bound, other.bound), frozenset(replaced))
+
+
+def index_ranges(graph: Graph) -> dict[str, IndexRange]:
+    """For each i32 input that is used as an index, what its elements may be.
+
+    Inputs are followed through ops that only move elements, and through `where(x != k, x, constant)`.
     """
-    roots = {id(t): name for name, t in graph.inputs.items() if t.dtype is i32}
-    ranges: dict[str, int] = {}
+    roots = {id(t): (name, frozenset[int]()) for name, t in graph.inputs.items() if t.dtype is i32}
+    ranges: dict[str, IndexRange] = {}
     for node in graph.live_nodes() if roots else ():
         if node.op.index_bounds is not None:
             bounds = node.op.index_bounds(tuple(x.type for x in node.inputs), node.attrs)
             for position, bound in bounds.items():
-                name = roots.get(id(node.inputs[position]))
-                if name is not None:
-                    ranges[name] = min(bound, ranges.get(name, bound))
+                if id(node.inputs[position]) in roots:
+                    name, replaced = roots[id(node.inputs[position])]
+                    found = IndexRange(bound, frozenset(k for k in replaced if not 0 <= k < bound))
+                    ranges[name] = found.both(ranges[name]) if name in ranges else found
         if node.op.kind is OpKind.DATA_MOVEMENT and len(node.inputs) == 1 and node.outputs[0].dtype is i32:
             source = roots.get(id(node.inputs[0]))
             if source is not None:
                 roots.update((id(t), source) for t in node.outputs)
+        elif node.op.name == "where" and id(node.inputs[1]) in roots:
+            value = _replaced(node)
+            if value is not None:
+                name, replaced = roots[id(node.inputs[1])]
+                roots[id(node.outputs[0])] = name, replaced | {value}
     return ranges
 
 
-def check_ranges(ranges: Mapping[str, int], arrays: Mapping[str, np.ndarray]) -> None:
+def _replaced(where: Node) -> int | None:
+    """The k of `where(x != k, x, constant)`, None for any other choice."""
+    test, kept, other = where.inputs
+    compared = test.producer
+    if not isinstance(compared, Node) or compared.op.name != "not_equal" or compared.inputs[0] is not kept:
+        return None
+    return None if _constant(other) is None else _constant(compared.inputs[1])
+
+
+def _constant(tensor: Tensor) -> int | None:
+    """The one value that a tensor has at every element, if the graph says so."""
+    producer = tensor.producer
+    if isinstance(producer, Node):
+        array = None if producer.inputs else producer.op.eval((), producer.attrs)
+    else:
+        array = producer.value if producer.kind is LeafKind.CONSTANT else None
+    return int(array.flat[0]) if isinstance(array, np.ndarray) and array.size and np.ptp(array) == 0 else None
+
+
+def check_ranges(ranges: Mapping[str, IndexRange], arrays: Mapping[str, np.ndarray]) -> None:
     """Raises FeedError for the first element of an index input outside its range."""
-    for name, bound in ranges.items():
+    for name, (bound, replaced) in ranges.items():
         array = arrays[name]
         bad = (array < 0) | (array >= bound)
+        for value in replaced:
+            bad &= array != value
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise FeedError(f"input {name!r}", f"expected indices from 0 to {bound - 1}, got {array[at]} at {at}")
+            also = "".join(f" or {value}" for value in sorted(replaced))
+            raise FeedError(f"input {name!r}", f"expected indices from 0 to {bound - 1}{also}, got {array[at]} at {at}")

@@ -55,13 +55,14 @@ class NativeExecutable:
 
         lowered = lower(graph, portable=device == "coreml")
         model, weights = to_bytes(lowered.model)
-        self._ranges = {name: bound for name, bound in index_ranges(graph).items() if name in lowered.inputs}
+        self._ranges = {name: range for name, range in index_ranges(graph).items() if name in lowered.inputs}
+        self._holed = {name: range for name, range in self._ranges.items() if range.replaced}
         read = lowered.params.keys() | lowered.buffers.keys()
         self._store = store
         self._session = NativeSession(
             Program.load_memory(model, weights or None), store.handle,
             pairs={feature_name(name): output for name, output in lowered.assigns.items() if name in read},
-            ranges={lowered.inputs[name]: (0, bound) for name, bound in self._ranges.items()},
+            ranges={lowered.inputs[n]: (0, r.bound) for n, r in self._ranges.items() if n not in self._holed},
             device=device, units=compute_units(graph),
         )
         self.inputs = {name: t.shape for name, t in graph.inputs.items()}
@@ -89,6 +90,7 @@ class NativeExecutable:
         return {name: buffer.item() for name, (buffer, _) in self._results.items()}
 
     def _run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> None:
+        check_ranges(self._holed, feeds)  # the session checks ranges without further values itself
         for name, buffer in self._feeds.items():
             buffer[...] = feeds[name]  # bools travel as i32
         for name, buffer in self._scalars.items():
@@ -106,7 +108,7 @@ class NativeExecutable:
                 self._store.put(name, _result(buffer, type))
 
     def direct(self) -> Direct | None:
-        if self._written or any(type.dtype is bool_ for _, type in self._results.values()):
+        if self._written or self._holed or any(type.dtype is bool_ for _, type in self._results.values()):
             return None
         outputs = {name: buffer for name, (buffer, _) in self._results.items()}
         return Direct({**self._feeds, **self._scalars}, outputs, self._lent, self._session.run, self._run_lent)

@@ -37,6 +37,16 @@ def test_an_ignored_label_counts_for_nothing():
     same(some, value(lambda x: ops.cross_entropy(x, np.int32([0, 2])), x[[0, 2]]), 1e-6)
 
 
+@pytest.mark.parametrize("loss", [ops.cross_entropy, ops.nll_loss])
+@pytest.mark.parametrize("bad", [-1, 3])
+def test_a_constant_label_that_is_no_class_is_refused(loss, bad):
+    for ignored in (None, -100):
+        with pytest.raises(ShapeError, match=f"labels from 0 to 2, got {bad}"):
+            value(lambda x, k=ignored: loss(x, np.int32([0, bad]), ignore_index=k), np.ones((2, 3)))
+    alone = value(lambda x: loss(x, np.int32([0])), np.ones((1, 3)))
+    same(value(lambda x: loss(x, np.int32([0, bad]), ignore_index=bad), np.ones((2, 3))), alone)
+
+
 def test_cross_entropy_of_large_logits_by_index_and_by_probability():
     x = np.array([[1e8, 1e8], [1000, 0]])
     for labels in (np.int32([1, 1]), np.float32([[0, 1], [0, 1]])):

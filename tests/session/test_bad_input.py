@@ -69,6 +69,66 @@ def test_a_label_outside_its_range(bad, fused, device):
         assert ts.steps == 2
 
 
+LOSSES = {"cross_entropy": rlx.ops.cross_entropy, "nll_loss": rlx.ops.nll_loss}
+
+
+def ignoring(loss, ignored):
+    g = rlx.Graph()
+    scores = g.input("x", (4, 2)) @ g.param("w", (2, 3), np.ones((2, 3), np.float32))
+    g.set_outputs({"loss": LOSSES[loss](scores, g.input("y", (4,), rlx.i32), ignore_index=ignored)})
+    return g
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fused", UPDATES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("ignored", [-100, -1, 1, 7])
+def test_a_label_outside_its_range_that_is_not_the_ignored_one(ignored, loss, fused, device):
+    ts = rlx.TrainingSession(ignoring(loss, ignored), device=device)
+    ts = ts.with_fused_optimizer() if fused else ts
+    good = {"x": np.ones((4, 2), np.float32), "y": np.int32([0, ignored, 2, ignored])}
+    ts.step(good)
+    before = snapshot(ts)
+    for bad in (-2, 3, 2**31 - 1):
+        for call in calls(ts).values():
+            with pytest.raises(FeedError, match=rf"'y': expected indices from 0 to 2.*{bad} at \(2,\)"):
+                call({**good, "y": np.int32([0, ignored, bad, 1])})
+    assert snapshot(ts) == before
+    ts.step(good)
+    assert ts.steps == 2
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_labels_are_checked_in_a_graph_of_gradients_alone(device):
+    g = rlx.Graph()
+    g.set_outputs({"loss": rlx.ops.cross_entropy(g.input("x", (2, 3)), g.input("y", (2,), rlx.i32))})
+    for graph in (rlx.grad(g, ["x"]), rlx.simplify(rlx.grad(g, ["x"]))):
+        compiled = rlx.Session(device=device).compile(graph)
+        feeds = {"x": np.zeros((2, 3), np.float32), "y": np.int32([0, 2]), "d_output": np.float32(1)}
+        feeds = {name: feeds[name] for name in graph.inputs}
+        third = 1 / 3
+        expected = np.array([[third - 1, third, third], [third, third, third - 1]]) / 2
+        np.testing.assert_allclose(compiled.run(feeds)["grad_x"], expected, rtol=1e-5)
+        with pytest.raises(FeedError, match=r"'y'.*3"):
+            compiled.run({**feeds, "y": np.int32([0, 3])})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_index_that_two_uses_replace_apart(device):
+    """Each use admits its own value besides its range; the input takes what both admit."""
+    g = rlx.Graph()
+    at = g.input("at", (2,), rlx.i32)
+    table, (low, high) = g.input("x", (6,)), (rlx.ops.where(at != k, at, 1) for k in (-1, 5))
+    g.set_outputs({"a": rlx.ops.gather(table, low), "b": rlx.ops.gather(table[:4], high)})
+    compiled = rlx.Session(device=device).compile(g)
+    x = np.arange(6, dtype=np.float32)
+    out = compiled.run({"x": x, "at": np.int32([5, 3])})
+    np.testing.assert_array_equal([out["a"], out["b"]], [[5, 3], [1, 3]])
+    for bad in (-1, 4, 6):
+        with pytest.raises(FeedError, match=rf"'at': expected indices from 0 to 3 or 5, got {bad} at \(1,\)"):
+            compiled.run({"x": x, "at": np.int32([5, bad])})
+
+
 def test_labels_that_are_no_integers():
     ts = rlx.TrainingSession(mlp(16), device="numpy")
     batch = mlp_data(16)
