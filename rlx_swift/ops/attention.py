@@ -11,19 +11,17 @@ from ..errors import ConfigError, DTypeError, ShapeError
 from ..ir.graph import Leaf, LeafKind
 from ..ir.tensor import Tensor
 from ..ir.types import as_axis, broadcast
-from ._build import TensorLike, as_tensors, public, require_float, require_integers
+from ._build import TensorLike, as_tensors, public, require_float, require_integers, same_dtype
 from .arithmetic import add, mul, sub
-from .compare import not_equal
+from .compare import greater, not_equal
 from .linalg import matmul
 from .logical import logical_and
-from .select import cast, where
+from .reduce import max
+from .select import cast, in_f32, where
 from .shape import broadcast_to, expand_dims, reshape, transpose
 from .slicing import concat, slice_axis
 from .softmax import softmax
 from .trigonometry import cos, sin
-
-# Below every score, and finite so that a row of it has a softmax.
-_MASKED = {"f32": -1e30, "f16": -6e4}
 
 
 @public
@@ -35,28 +33,39 @@ def scaled_dot_product_attention(
 
     query [..., L, E], key [..., S, E], value [..., S, V]; `scale` is 1 / sqrt(E) by default. A `mask` of bool
     says which keys a query sees, one of floats is added to the scores, and -inf in it hides a key; it broadcasts to
-    [..., L, S]. `causal` hides key j from query i < j. A query that sees no key gets zeros, with a gradient of zero.
+    [..., L, S]. `causal` hides key j from query i < j. A hidden key has no weight, however low the other scores are.
+    A query that sees no key gets zeros, with a gradient of zero. Scores and weights of f16 are in f32.
     """
     q, k, v = as_tensors("attention", query, key, value)
     require_float("attention", q.type, k.type, v.type)
+    same_dtype("attention", q.type, k.type, v.type)
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise ShapeError("attention", f"expected tensors of rank 2 or more, got {q.type}, {k.type} and {v.type}")
     if not q.shape[-1] or (scale is not None and not math.isfinite(scale)):
         raise ConfigError("attention scale", f"expected a finite number for {q.type}, got {scale!r}")
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    scores = matmul(mul(q, factor), k, transpose_y=True)
-    seen = scores.graph.constant(np.tri(*scores.shape[-2:], dtype=np.bool_)) if causal else None
-    if mask is None:
-        return matmul(softmax(_hidden(scores, seen), -1), v)
-    given = _mask(scores, mask)
-    if given.dtype is not bool_:
-        if _is_finite(given):
-            return matmul(softmax(_hidden(add(scores, given), seen), -1), v)
-        shown = not_equal(given, -math.inf)
-        scores, given = add(scores, where(shown, given, 0.0)), shown
-    seen = given if seen is None else logical_and(given, seen)
-    weights = softmax(_hidden(scores, seen), -1)
-    return matmul(where(broadcast_to(seen, scores.shape), weights, 0.0), v)  # a query may see no key at all
+    return _attended(q, k, v, *_parts(q, mask), causal, factor)
+
+
+def _parts(query: Tensor, mask: TensorLike | None) -> tuple[Tensor | None, Tensor | None]:
+    """What a mask adds to the scores, and which keys it shows; None stands for zeros and for all."""
+    given = None if mask is None else _mask(query, mask)
+    if given is None or given.dtype is bool_:
+        return None, given
+    if _is_finite(given):
+        return given, None
+    shown = not_equal(given, -math.inf)
+    return where(shown, given, 0.0), shown
+
+
+def _mask(query: Tensor, mask: TensorLike) -> Tensor:
+    """The mask as a tensor of rank 1 or more."""
+    if not isinstance(mask, Tensor) and not np.ndim(mask):
+        mask = np.full(1, mask, np.bool_ if np.asarray(mask).dtype.kind == "b" else query.dtype.numpy)
+    given = query.graph.as_tensor(mask, query.dtype)
+    if given.dtype is not bool_ and given.dtype is not query.dtype:
+        raise DTypeError("attention mask", f"expected bool or {query.dtype}, got {given.type}")
+    return given if given.ndim else reshape(given, (1,))
 
 
 def _is_finite(x: Tensor) -> bool:
@@ -65,19 +74,26 @@ def _is_finite(x: Tensor) -> bool:
     return isinstance(leaf, Leaf) and leaf.kind is LeafKind.CONSTANT and not np.isneginf(leaf.value).any()
 
 
-def _hidden(scores: Tensor, seen: Tensor | None) -> Tensor:
-    if seen is None:
-        return scores
-    return where(broadcast_to(seen, scores.shape), scores, _MASKED[scores.dtype.name])
-
-
-def _mask(scores: Tensor, mask: TensorLike) -> Tensor:
-    given = scores.graph.as_tensor(mask, scores.dtype)
-    if given.dtype is not bool_ and given.dtype is not scores.dtype:
-        raise DTypeError("attention mask", f"expected bool or {scores.dtype}, got {given.type}")
-    if broadcast("attention mask", (given.shape, scores.shape)) != scores.shape:
-        raise ShapeError("attention mask", f"expected a shape that broadcasts to {scores.shape}, got {given.type}")
-    return given
+@in_f32  # scores may leave the range of f16 where the weights that they give are plain
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, added: Tensor | None, shown: Tensor | None, causal: bool, factor: float
+) -> Tensor:
+    scores = matmul(mul(q, factor), k, transpose_y=True)
+    for mask in (added, shown):
+        if mask is not None and broadcast("attention mask", (mask.shape, scores.shape)) != scores.shape:
+            raise ShapeError("attention mask", f"expected a shape that broadcasts to {scores.shape}, got {mask.shape}")
+    if added is not None:
+        scores = add(scores, added)
+    before = scores.graph.constant(np.tri(*scores.shape[-2:], dtype=np.bool_)) if causal else None
+    if shown is None:
+        if before is not None:  # each query sees at least the first key, so that no row is -inf alone
+            scores = where(before, scores, -math.inf)
+        return matmul(softmax(scores), v)
+    seen = shown if before is None else logical_and(shown, before)
+    # -inf is below every score, but a row of it has no softmax: where a query sees no key, zeros take its place.
+    some = greater(max(cast(seen, f32), -1, keepdims=True), 0.0)
+    weights = softmax(where(seen, scores, where(some, -math.inf, 0.0)))
+    return matmul(where(seen, weights, 0.0), v)
 
 
 @public

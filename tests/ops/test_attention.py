@@ -134,3 +134,99 @@ def test_minus_infinity_in_an_added_mask_hides_a_key():
         fed = [lambda q, k, v, m, c=causal: by_sum(q, k, v, m, causal=c), Q, K, V, added]
         same(value(*fed), constant, 1e-6, 1e-6)
         assert all(np.isfinite(g).all() for g in gradients(*fed))
+
+
+def reference(q, k, v, added=None, seen=None, scale=None):
+    """In float64, with the weights of each query over the keys that it sees."""
+    q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
+    scores = q @ np.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    scores = scores if added is None else scores + np.asarray(added, np.float64)
+    seen = np.broadcast_to(True if seen is None else seen, scores.shape)
+    top = np.max(np.where(seen, scores, -np.inf), -1, keepdims=True, initial=-np.finfo(np.float64).max)
+    weights = np.where(seen, np.exp(np.where(seen, scores - top, 0)), 0)
+    total = weights.sum(-1, keepdims=True)
+    return weights / np.where(total, total, 1) @ v
+
+
+LOWEST = {of: np.finfo(of).min for of in (np.float32, np.float16)}
+
+
+@pytest.mark.parametrize("of", [np.float32, np.float16])
+@pytest.mark.parametrize("fed", [False, True])
+def test_the_lowest_number_in_a_mask_shows_no_later_key(of, fed):
+    v = np.asarray([[1], [2], [3]], of)
+    q, mask = np.zeros((3, 2), of), np.zeros((3, 3), of)
+    mask[:, 0] = LOWEST[of]
+    if fed:
+        out = value(lambda q, m: attend(q, q, v, mask=m, causal=True), q, mask)
+    else:
+        out = value(lambda q: attend(q, q, v, mask=mask, causal=True), q)
+    same(out, [[1], [2], [2.5]])
+
+
+@pytest.mark.parametrize("of", [np.float32, np.float16])
+def test_keys_hidden_in_every_way_have_no_weight_and_no_gradient_in_a_batch(of):
+    rng, near = np.random.default_rng(3), 1e-5 if of is np.float32 else 4e-3
+    q, k, v = (rng.standard_normal((2, 3, 4, 8)).astype(of) for _ in range(3))
+    added = np.zeros((2, 1, 4, 4), of)
+    added[0, :, :, :2] = LOWEST[of]
+    added[1, :, 2, :3] = -np.inf
+    added[1, :, 3] = -np.inf
+    before, shown = np.tri(4, dtype=bool), ~np.isneginf(added)
+    expected = reference(q, k, v, np.where(shown, added, 0), shown & before)
+    same(value(lambda q, k, v, m: attend(q, k, v, mask=m, causal=True), q, k, v, added), expected, near, near)
+    same(value(lambda q, k, v: attend(q, k, v, mask=added, causal=True), q, k, v), expected, near, near)
+    cotangent = rng.standard_normal((2, 3, 4, 8)).astype(of)
+    actual = gradients(lambda q, k, v, m: attend(q, k, v, mask=m, causal=True), q, k, v, added, g=cotangent)
+    weights = reference(q, k, np.eye(4), np.where(shown, added, 0), shown & before)
+    of_weights = cotangent.astype(np.float64) @ np.swapaxes(v, -1, -2).astype(np.float64)
+    slopes = weights * (of_weights - (weights * of_weights).sum(-1, keepdims=True))
+    scaled, across = slopes * 8**-0.5, (0, 1, 3, 2)
+    of_values, of_mask = weights.transpose(across) @ cotangent, slopes.sum(1, keepdims=True)
+    expected = scaled @ k, scaled.transpose(across) @ q, of_values, of_mask
+    for one, right in zip(actual, expected, strict=True):
+        same(one, right, 2 * near, 2 * near)
+    same(actual[0][1, :, 3], np.zeros((3, 8)))
+    assert not actual[3][~(shown & before)].any()
+
+
+@pytest.mark.parametrize("of", [np.float32, np.float16])
+def test_scores_far_below_zero_show_no_later_key(of):
+    q, k, v = np.full((2, 2, 4), 150, of), np.full((2, 2, 4), -206, of), np.asarray([[[1], [2]], [[3], [5]]], of)
+    same(value(lambda q, k, v: attend(q, k, v, causal=True, scale=0.5), q, k, v), [[[1], [1.5]], [[3], [4]]])
+    mask = np.array([[True, False], [False, False]])
+    same(value(lambda q, k, v: attend(q, k, v, mask=mask), q, k, v), [[[1], [0]], [[3], [0]]])
+    if of is np.float32:
+        same(value(lambda q, k, v: attend(q, k, v, causal=True), q * of(1e32), k, v), [[[1], [1.5]], [[3], [4]]])
+
+
+def test_scores_that_leave_the_range_of_f16():
+    q, v = np.full((2, 4), 300, np.float16), np.float16([[1, 2], [3, 4]])
+    q[1] = 10
+    same(value(lambda q: attend(q, q, v), q), [[1, 2], [1, 2]])
+    batch = np.stack([q, q[::-1], np.full_like(q, 300)])
+    same(value(lambda q: attend(q, q, v), batch), [[[1, 2]] * 2, [[3, 4]] * 2, [[2, 3]] * 2])
+    slopes = gradients(lambda q, v: attend(q, q, v), batch, np.stack([v] * 3))
+    same(slopes[0][:2], np.zeros((2, 2, 4)))
+    same(slopes[1], [[[2, 2], [0, 0]], [[0, 0], [2, 2]], [[1, 1], [1, 1]]])
+    assert value(lambda q: ops.multi_head_attention(q, q, q, 2, causal=True), batch).dtype == np.float16
+
+
+def test_masks_of_one_number():
+    whole = value(attend, Q, K, V)
+    for mask in (True, 0.0, np.float32(-2)):
+        same(value(lambda q, k, v, m=mask: attend(q, k, v, mask=m), Q, K, V), whole, 1e-5, 1e-6)
+    for mask in (False, -np.inf):
+        same(value(lambda q, k, v, m=mask: attend(q, k, v, mask=m), Q, K, V), np.zeros((2, 3, 6)))
+    for mask in (np.array(False), np.float32(-np.inf)):
+        same(value(lambda q, k, v, m: attend(q, k, v, mask=m), Q, K, V, mask), np.zeros((2, 3, 6)))
+
+
+def test_dtypes_that_differ_are_refused():
+    half = Q.astype(np.float16)
+    for call in (
+        lambda q: attend(q, K, V), lambda q: attend(q, half, V[:, :3]),
+        lambda q: attend(q, half, half, mask=np.zeros((3, 3), np.float32)),
+    ):
+        with pytest.raises(DTypeError):
+            value(call, half)
