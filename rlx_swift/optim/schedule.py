@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from .base import NONNEGATIVE, POSITIVE, UNIT, Range, require_counts, require_ranges
+from .base import NONNEGATIVE, POSITIVE, UNIT, Range, require, require_counts, require_ranges
 from .formula import Traced
 
 Schedule = Callable[[int], float]
@@ -114,7 +114,8 @@ def _cosine(start: float, end: float, part: float) -> float:
 
 @dataclass
 class Plateau:
-    """Multiplies the rate by `factor` when the watched number has not become smaller for more than `patience` epochs.
+    """Multiplies the rate by `factor` when the watched number has not become smaller for more than `patience` epochs,
+    down to `lowest`.
 
     `fit` shows it the validation loss of each epoch, or the training loss without validation. Smaller means below
     best (1 - threshold). A session works on a copy.
@@ -133,19 +134,21 @@ class Plateau:
 
     def __post_init__(self) -> None:
         require_ranges(self, lr=NONNEGATIVE, factor=_FACTOR, threshold=UNIT, lowest=NONNEGATIVE)
-        require_counts(self, patience=0)
+        require_counts(self, patience=0, waited=0)
+        if self.best is not None:
+            require("Plateau best", math.isfinite(self.best), "a finite number or None", self.best)
 
     def __call__(self, n: int) -> float:
         return self.lr
 
     def observe(self, value: float) -> None:
-        """One more epoch with the given number; NaN is not smaller than anything."""
-        if not math.isnan(value) and (self.best is None or value < self.best * (1 - self.threshold)):
-            self.best, self.waited = value, 0
+        """One more epoch with the given number; NaN and infinities are not smaller than anything."""
+        if math.isfinite(value) and (self.best is None or value < self.best * (1 - self.threshold)):
+            self.best, self.waited = float(value), 0
             return
         self.waited += 1
         if self.waited > self.patience:
-            self.lr, self.waited = max(self.lr * self.factor, self.lowest), 0
+            self.lr, self.waited = min(self.lr, max(self.lr * self.factor, self.lowest)), 0
 
 
 _NAMED = {kind.__name__: kind for kind in (Constant, Step, Exponential, Cosine, OneCycle, Plateau)}

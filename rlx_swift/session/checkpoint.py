@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import fields
+from glob import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..ir.graph import Graph
 from ..ir.symbolic import SymbolicGraph, sample
 from ..optim import ParamGroups
 from ..optim import schedule as schedules
-from ..optim.data import from_data, to_data, without_functions
+from ..optim.data import checked_data, from_data, without_functions
 from ..optim.schedule import Schedule
 from ..precision import from_data as policy_from_data
 from ..precision import to_data as policy_to_data
@@ -62,12 +63,12 @@ def load(
     try:
         ts = _session(kind, data, _graph(data, graph, subject), schedule, device)
         restore(ts, arrays, data)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(subject, f"its settings are not whole: {error!r}") from error
     except (ConfigError, CheckpointError):
         raise
     except RlxError as error:
         raise CheckpointError(subject, str(error)) from error
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise CheckpointError(subject, f"its settings are not whole: {error!r}") from error
     return ts
 
 
@@ -92,9 +93,10 @@ def _session(
     config = TrainConfig(lr=lr, **{name: from_data(value) for name, value in data["config"].items()})
     form = sample(graph)
     initial = {name: np.zeros(t.shape, np.float32) for name, t in (*form.params.items(), *form.buffers.items())}
-    ts = kind(graph, data["trainable"], initial, config, device or _saved_device(data), data["loss"])
+    trainable = [escape(name) for name in data["trainable"]]  # names, not patterns
+    ts = kind(graph, trainable, initial, config, device or _saved_device(data), data["loss"])
     ts._trained.since = {name: int(n) for name, n in data["since"].items()}
-    ts._trained.choose(data["trainable"], 0)
+    ts._trained.choose(trainable, 0)
     ts._policy = policy_from_data(data["policy"])
     ts._configure(fused=False)
     if data["fused"]:
@@ -111,4 +113,4 @@ def config_data(ts: TrainingSession) -> dict[str, Any]:
     config = {field.name: getattr(ts.config, field.name) for field in fields(TrainConfig) if field.name != "lr"}
     if isinstance(config["optimizer"], ParamGroups):
         config["optimizer"] = without_functions(config["optimizer"], list(ts._trained.params.values()))
-    return {name: to_data(value) for name, value in config.items()}
+    return {name: checked_data(value, name) for name, value in config.items()}

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import CheckpointError
 from ..ir.types import Shape
+from ..optim.base import NONNEGATIVE, POSITIVE, require, require_counts, require_ranges
 from ..optim.requirement import HessianDiag
 from .names import accumulator_name
 from .scaling import LossScale
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .training import TrainingSession
 
 Arrays = dict[str, np.ndarray]
+_MOST = 2**63
 
 
 def capture(ts: TrainingSession) -> tuple[Arrays, dict[str, Any]]:
@@ -50,12 +52,18 @@ def restore(ts: TrainingSession, arrays: Mapping[str, np.ndarray], data: Mapping
             },
             buffers={key.partition("/")[2]: np.array(v) for key, v in arrays.items() if key.startswith("window/")},
         )
-    except (KeyError, TypeError, ValueError) as error:
+        _require_whole(counters, scale, window, data["since"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError("checkpoint", f"its counters are not whole: {error}") from None
     rule, weights = ts._trained.rule, ts._weights
     expected = {_key(ts, name): shape for name, shape in weights.shapes.items()} | rule.resident_shapes()
     accumulating = accumulators(ts)
-    for key, shape in (expected | (accumulating if window.count else {})).items():
+    for name in window.buffers:
+        if name not in weights.shapes:
+            raise CheckpointError(f"checkpoint entry 'window/{name}'", "the graph has no such buffer")
+    if window.count:
+        expected |= accumulating | {f"window/{name}": weights.shapes[name] for name in window.buffers}
+    for key, shape in expected.items():
         if key not in arrays:
             raise CheckpointError(f"checkpoint entry {key!r}", "it is missing")
         if arrays[key].shape != shape or arrays[key].dtype != np.float32:
@@ -71,6 +79,23 @@ def restore(ts: TrainingSession, arrays: Mapping[str, np.ndarray], data: Mapping
                 ts._trainer.resident.add(key)
     trainer = ts._trainer
     trainer.counters, trainer.scale, trainer.window = counters, scale, window
+
+
+def _require_whole(counters: Counters, scale: LossScale, window: Window, since: Mapping[str, Any]) -> None:
+    """Raises ConfigError for a number that no run can have."""
+    require_counts(counters, steps=0, micro_batches=0, skips=0)
+    require_counts(scale, good=0)
+    require_ranges(scale, scale=POSITIVE)
+    require_counts(window, count=0, start=0)
+    require_ranges(window, weight=POSITIVE if window.count else NONNEGATIVE)
+    for name in ("active", "dynamic"):
+        require(f"LossScale {name}", isinstance(getattr(scale, name), bool), "true or false", getattr(scale, name))
+    require("Counters steps", counters.steps < _MOST, f"less than {_MOST}", counters.steps)
+    require("Counters micro_batches", counters.micro_batches < _MOST, f"less than {_MOST}", counters.micro_batches)
+    require("Window start", window.start <= counters.micro_batches, "no more than all micro-batches", window.start)
+    for name, steps in since.items():
+        good = type(steps) is int and 0 <= steps <= counters.steps
+        require(f"since {name!r}", good, f"an integer from 0 to {counters.steps}", steps)
 
 
 def _key(ts: TrainingSession, name: str) -> str:

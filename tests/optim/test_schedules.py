@@ -52,7 +52,33 @@ def test_plateau_waits_and_lowers():
     assert rates == [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.3, 0.3, 0.3, 0.3]
 
 
+def test_plateau_never_raises_the_rate():
+    schedule = schedules.Plateau(0.005, factor=0.5, patience=0, lowest=0.01)
+    for _ in range(3):
+        schedule.observe(1.0)
+    assert schedule(0) == 0.005
+
+
+def test_plateau_takes_infinities_for_no_progress(tmp_path):
+    """They are waited for as NaN is, and the first finite number is the best."""
+    schedule = schedules.Plateau(1.0, factor=0.5, patience=1)
+    rates = []
+    for loss in (math.inf, -math.inf, 3.0, math.inf, 2.0):
+        schedule.observe(loss)
+        rates.append(schedule(0))
+    assert (rates, schedule.best, schedule.waited) == ([1.0, 0.5, 0.5, 0.5, 0.5], 2.0, 0)
+    schedule.observe(np.float32(1.5))
+    assert type(schedule.best) is float
+    ts = linreg_session("numpy", lr=schedules.Plateau(0.1))
+    far = {"x": LINREG_BATCH["x"], "target": np.full_like(LINREG_BATCH["target"], 1e25)}
+    assert ts.fit([LINREG_BATCH], validation=far, progress=False).epochs[0]["val_loss"] == math.inf
+    ts.save(tmp_path / "run.ckpt")
+    loaded = rlx.TrainingSession.load(tmp_path / "run.ckpt", device="numpy")
+    assert loaded.schedule == ts.schedule == schedules.Plateau(0.1, waited=1)
+
+
 @pytest.mark.parametrize("make", [
+    lambda: schedules.Plateau(1.0, best=math.inf), lambda: schedules.Plateau(1.0, waited=-1),
     lambda: schedules.Step(1.0, every=0), lambda: schedules.Step(1.0, 2, factor=1.5),
     lambda: schedules.Cosine(-1.0, 10), lambda: schedules.Cosine(1.0, total=5, warmup=5),
     lambda: schedules.Cosine(1.0, total=2.5), lambda: schedules.Cosine(1.0, True),

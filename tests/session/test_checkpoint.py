@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -185,6 +187,147 @@ def test_an_optimizer_of_the_users_own(tmp_path, monkeypatch):
 
     monkeypatch.setattr(base, "_REGISTRY", {k: v for k, v in base._REGISTRY.items() if v is not Own})
     with pytest.raises(ConfigError, match=r"Own.*it is not defined"):
+        rlx.TrainingSession.load(path, device="numpy")
+
+
+@dataclass(frozen=True)
+class Settings(rlx.Optimizer):
+    """A user's optimizer with every kind of field that a file can hold."""
+
+    table: dict = field(default_factory=lambda: {"a": 1.0, 2: (3, [4.0, {}])})
+    cap: float = math.inf
+    nothing: float = math.nan
+    lowest: float = -math.inf
+    inner: rlx.Optimizer = field(default_factory=lambda: rlx.Adafactor(lr=rlx.optim.schedules.Step(0.5, 2)))
+    power: float = 2.0
+    square: float = field(init=False, default=0.0)
+
+    def __post_init__(self):
+        object.__setattr__(self, "square", self.power**2)
+
+    def update(self, xp, grad, state, param, lr):
+        return param - lr * self.square * self.table["a"] * xp.minimum(grad, self.cap), {}
+
+
+def test_every_kind_of_field_comes_back(tmp_path):
+    optimizer = Settings({"a": 0.5, 1: (2, [3, {}]), "class": "none"}, power=3.0)
+    ts = linreg_session("numpy", optimizer=optimizer, lr=0.001)
+    ts.step(LINREG_BATCH)
+    ts.save(tmp_path / "run.ckpt")
+    other = rlx.TrainingSession.load(tmp_path / "run.ckpt", device="numpy")
+    loaded = other.config.optimizer
+    assert loaded.table == {"a": 0.5, 1: (2, [3, {}]), "class": "none"} and type(loaded.table) is dict
+    assert (loaded.cap, loaded.lowest, loaded.power, loaded.square) == (math.inf, -math.inf, 3.0, 9.0)
+    assert math.isnan(loaded.nothing) and loaded.inner == optimizer.inner
+    for run in (ts, other):
+        run.step(LINREG_BATCH)
+    same(ts, other)
+
+
+class Handmade(rlx.Optimizer):
+    """No dataclass of its own: what it is made from is in no field."""
+
+    def __init__(self, k=2.0):
+        object.__setattr__(self, "k", k)
+
+    def update(self, xp, grad, state, param, lr):
+        return param - lr * self.k * grad, {}
+
+
+class Demanding(Handmade):
+    def __init__(self, k):
+        super().__init__(k)
+
+
+@dataclass(frozen=True)
+class Doubling(rlx.SGD):
+    k: object = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "k", self.k * 2)
+
+
+@pytest.mark.parametrize(("optimizer", "text"), [
+    (rlx.Adafactor(lr=lambda n: 0.1), "Adafactor lr: a file cannot hold the function .*schedules can be saved"),
+    (rlx.ParamGroups([rlx.Group("*", rlx.Muon(fallback=rlx.Adafactor(lr=abs)))]), "Adafactor lr: .* function 'abs'"),
+    (Handmade(5.0), "Handmade k: it is 5.0 and would be loaded as 2.0; make it a frozen dataclass"),
+    (Demanding(5.0), "optimizer: a file cannot hold .*'k'.*make it a frozen dataclass"),
+    (Doubling(), "Doubling k: it is 2.0 and would be loaded as 4.0"),
+    (Settings({"a": {1, 2}}), r"Settings table: a file cannot hold \{1, 2\}"),
+    (Settings({"a": np.ones(2)}), "Settings table: a file cannot hold array"),
+], ids=["function", "nested", "handmade", "demanding", "doubling", "set", "array"])
+def test_what_would_not_come_back_is_not_saved(optimizer, text, tmp_path):
+    ts = linreg_session("numpy", optimizer=optimizer, lr=0.1)
+    with pytest.raises(ConfigError, match=text):
+        ts.save(tmp_path / "run.ckpt")
+    assert os.listdir(tmp_path) == []
+
+
+def two_params(first, second):
+    g = rlx.Graph("two")
+    a, b = (g.param(name, (2,), init=1.0) for name in (first, second))
+    g.set_outputs({"loss": (a * a).sum() + (b * b).sum()})
+    return g
+
+
+def test_names_are_no_patterns_in_a_file(tmp_path):
+    path = tmp_path / "run.ckpt"
+    for names, chosen in ((("a*", "ab"), "a[*]"), (("l[0].w", "l0.w"), "l[[]0].w"), (("a?", "a!"), "a[?]")):
+        ts = rlx.TrainingSession(two_params(*names), trainable=[chosen], device="numpy")
+        ts.save(path)
+        assert ts.trainable == rlx.TrainingSession.load(path, device="numpy").trainable == names[:1]
+
+
+def test_names_that_a_function_selects_are_no_patterns_in_a_file(tmp_path):
+    first = rlx.Group(lambda p: p.name == "l[0].w", rlx.SGD(), lr_scale=0.5)
+    groups = rlx.ParamGroups([first, rlx.Group("*", rlx.SGD())])
+    config = rlx.TrainConfig(lr=0.1, optimizer=groups)
+    ts = rlx.TrainingSession(two_params("l[0].w", "l0.w"), device="numpy", config=config)
+    ts.save(tmp_path / "run.ckpt")
+    loaded = rlx.TrainingSession.load(tmp_path / "run.ckpt", device="numpy")
+    loaded.step({})
+    np.testing.assert_allclose(loaded.param("l[0].w"), 0.9, rtol=1e-6)
+    np.testing.assert_allclose(loaded.param("l0.w"), 0.8, rtol=1e-6)
+
+
+DAMAGE = [
+    ("since", {"W": "abc"}), ("since", {"W": "0"}), ("since", {"W": -1}), ("since", {"W": 2}), ("since", []),
+    ("since", {"W": 1e400}), ("policy", {"name": "x", "dtypes": {"a": 1}, "wide": []}), ("trainable", [3]),
+    *[("counters", {name: value}) for name in ("steps", "micro_batches", "skips") for value in (None, "1", -1, 0.5)],
+    ("counters", {"steps": 2**63}), ("counters", {"steps": True}),
+    ("scale", {"scale": "1"}), ("scale", {"scale": 0}), ("scale", {"scale": math.inf}), ("scale", {"good": -1}),
+    ("scale", {"active": None}),
+    *[("window", {"weight": value}) for value in (None, "1", 0, -1.0, math.inf, math.nan)],
+    ("window", {"count": -1}), ("window", {"count": "1"}), ("window", {"start": 3}), ("window", {"loss": None}),
+    ("window", {"fresh": [{"every": 0, "estimator": "gnb"}]}), ("window", {"fresh": 1}),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), DAMAGE)
+def test_damaged_numbers(key, value, tmp_path):
+    """They are refused when they are loaded, not at a later step."""
+    path = tmp_path / "run.ckpt"
+    ts = linreg_session("numpy", optimizer=rlx.Adam(), lr=0.1)
+    ts.step(LINREG_BATCH)
+    ts.accumulate(LINREG_BATCH)
+    ts.save(path)
+    arrays, metadata = safetensors.read(path)
+    data = json.loads(metadata["rlx"])
+    data[key] = {**data[key], **value} if key in ("counters", "scale", "window") else value
+    safetensors.write(path, arrays, {"rlx": json.dumps(data)})
+    with pytest.raises(CheckpointError):
+        rlx.TrainingSession.load(path, device="numpy")
+
+
+@pytest.mark.parametrize(("name", "value"), [("W", np.zeros((2, 1), np.float32)), ("V", np.zeros((), np.float32))])
+def test_damaged_values_to_go_back_to(name, value, tmp_path):
+    path = tmp_path / "run.ckpt"
+    ts = linreg_session("numpy", lr=0.1)
+    ts.accumulate(LINREG_BATCH)
+    ts.save(path)
+    arrays, metadata = safetensors.read(path)
+    safetensors.write(path, {**arrays, f"window/{name}": value}, metadata)
+    with pytest.raises(CheckpointError, match=f"window/{name}"):
         rlx.TrainingSession.load(path, device="numpy")
 
 

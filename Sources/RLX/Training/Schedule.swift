@@ -49,14 +49,14 @@ public enum Schedule: Hashable, Sendable {
             (self.threshold, self.lowest, self.best, self.waited) = (threshold, lowest, best, waited)
         }
 
-        /// One more epoch with the given loss; NaN is not smaller than anything.
+        /// One more epoch with the given loss; NaN and infinities are not smaller than anything.
         mutating func observe(_ loss: Double) {
-            if !loss.isNaN, best.map({ loss < $0 * (1 - threshold) }) ?? true {
+            if loss.isFinite, best.map({ loss < $0 * (1 - threshold) }) ?? true {
                 (best, waited) = (loss, 0)
                 return
             }
             waited = waited.addingReportingOverflow(1).partialValue
-            if waited > patience { (rate, waited) = (max(rate * factor, lowest), 0) }
+            if waited > patience { (rate, waited) = (min(rate, max(rate * factor, lowest)), 0) }
         }
     }
 
