@@ -70,6 +70,9 @@ def all_values(graph: Graph, feeds: Mapping[str, Any], dtype: Any = None) -> dic
 
 def node_values(node: Node, operands: Sequence[np.ndarray], mode: np.dtype | None = None) -> list[np.ndarray]:
     """The results of one op, rounded to its result types."""
+    if node.op.body is not None:
+        graph = node.op.body(tuple([x.type for x in node.inputs]))
+        return list(run(graph, dict(zip(graph.inputs, operands, strict=True)), mode)[0].values())
     results = node.op.eval(tuple([_widen(x) for x in operands]), node.attrs)
     if not isinstance(results, tuple):
         results = (results,)

@@ -87,7 +87,7 @@ class CustomVjp:
             name=self.name, summary=(self.__doc__ or "a function with its own rule").splitlines()[0], attrs=NoAttrs,
             infer=self._infer, eval=self._eval, vjp=self._vjp, jvp=Forward.TRANSPOSE,
             lower=Decompose(lambda ins, attrs: self.function(*ins)), kind=OpKind.REDUCTION, domain=Domain(),
-            cases=(case,), listed=False,
+            cases=(case,), listed=False, body=self._trace,
         )
 
 

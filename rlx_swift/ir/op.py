@@ -15,6 +15,7 @@ from ..errors import GraphError
 from .types import Shape, TensorType
 
 if TYPE_CHECKING:
+    from .graph import Graph
     from .tensor import Tensor
 
 
@@ -149,6 +150,7 @@ class Op(Generic[A]):
         domain, cases: for contract tests, docs and hypothesis strategies.
         predict(ins, attrs): what stands for its results in the inference form, where that is not the op itself.
         index_bounds(types, attrs): for operands that are indices, the size that they must stay below.
+        body(types): for operands of those types, the graph that is run in place of `eval`.
         arity: the number of operands, as the cases show it; None where they show several.
     """
 
@@ -167,6 +169,7 @@ class Op(Generic[A]):
     listed: bool = True
     predict: Callable[[tuple[Tensor, ...], A], Tensor | tuple[Tensor, ...]] | None = None
     index_bounds: Callable[[tuple[TensorType, ...], A], Mapping[int, int]] | None = None
+    body: Callable[[tuple[TensorType, ...]], Graph] | None = None
     arity: int | None = field(init=False)
 
     def __post_init__(self) -> None:

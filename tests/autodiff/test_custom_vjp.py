@@ -68,6 +68,32 @@ def test_f16_and_float64():
     assert rlx.evaluate(g, {"x": 0.1}, np.float64)["y"] == np.exp(0.1)
 
 
+@rlx.custom_vjp
+def doubled(x):
+    """A function that names a dtype."""
+    return x * ops.full(x.graph, (2,), 2.0, x.dtype)
+
+
+@doubled.defvjp
+def _doubled(g, out, x):
+    return (g * 3.0,)
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("cpu", marks=pytest.mark.native)])
+@pytest.mark.parametrize("dtype", [rlx.f32, rlx.f16])
+def test_a_function_that_names_the_dtype_of_its_operands(dtype, device):
+    g = rlx.Graph()
+    g.set_outputs({"y": doubled(g.input("x", (2,), dtype))})
+    for graph, name, expected in ((g, "y", [2, 4]), (rlx.vjp(g, ["x"]), "grad_x", [3, 6])):
+        feeds = {n: np.array([1, 2], dtype.numpy) for n in graph.inputs}
+        out = rlx.Session(device=device).compile(graph).run(feeds)[name]
+        assert out.dtype == dtype.numpy
+        same(out, expected)
+        wide = rlx.evaluate(graph, feeds, np.float64)[name]
+        assert wide.dtype == np.float64
+        same(wide, expected)
+
+
 def test_json_finds_the_function_that_is_defined():
     g = rlx.Graph()
     g.set_outputs({"y": cautious(g.input("x", (2,)))})
