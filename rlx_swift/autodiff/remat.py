@@ -26,21 +26,13 @@ def remat(function: F) -> F:
         if not tensors:
             raise GraphError("remat", "expected a tensor among the arguments")
         graph, outer = tensors[0].graph, tensors[0].graph.region
-        graph.region = _free_label(graph)
+        graph.region = graph.fresh_region()
         try:
             return function(*args, **kwargs)
         finally:
             graph.region = outer
 
     return run  # type: ignore[return-value]
-
-
-def _free_label(graph: Graph) -> str:
-    taken = {graph.region, *[node.region for node in graph.nodes]} - {""}
-    number = len(taken)
-    while f"remat#{number}" in taken:
-        number += 1
-    return f"remat#{number}"
 
 
 class Recomputed:
@@ -64,7 +56,7 @@ class Recomputed:
 
     def _repeat(self, nodes: list[Node]) -> None:
         graph, tensors = self._graph, dict[int, Tensor]()
-        outer, graph.region = graph.region, _free_label(graph)
+        outer, graph.region = graph.region, graph.fresh_region()
         for node in nodes:
             inputs = tuple([tensors.get(id(x), x) for x in node.inputs])
             results = graph.append(node.op, inputs, node.attrs, tuple([t.type for t in node.outputs]), node.scope)

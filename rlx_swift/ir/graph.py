@@ -86,6 +86,8 @@ class Graph:
         self.assigns: dict[str, Tensor] = {}
         self.region = ""
         self.generated: dict[str, str] = {}
+        self._regions: set[str] = set()
+        self._looked_at = 0
         self._shared: dict[tuple[DType, Shape, bytes], Tensor] = {}
 
     # Leaves
@@ -171,6 +173,17 @@ class Graph:
             name = f"{wanted}_{n}"
         self.generated[wanted] = name
         return name
+
+    def fresh_region(self) -> str:
+        """A label for `region` that no node has and that was not given out before."""
+        # Nodes are only ever appended, so that each is looked at once.
+        self._regions.update([node.region for node in self.nodes[self._looked_at :] if node.region])
+        self._looked_at = len(self.nodes)
+        number = len(self._regions)
+        while f"remat#{number}" in self._regions:
+            number += 1
+        self._regions.add(f"remat#{number}")
+        return f"remat#{number}"
 
     # Building
 

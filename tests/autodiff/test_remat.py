@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,25 @@ def test_each_call_is_a_region_of_its_own_and_inner_ones_too():
     g.set_outputs({"y": outer(outer(g.input("x", ()))) + 1.0})
     assert [node.region for node in g.nodes] == ["remat#1", "remat#0", "remat#3", "remat#2", ""]
     rlx.check_grads(g, {"x": 0.1}, "x")
+
+
+def test_labels_of_a_copy_are_not_given_out_again():
+    new = Copy(network(True)).graph
+    taken = {node.region for node in new.nodes}
+    rlx.remat(ops.exp)(new.inputs["x"])
+    assert len(taken - {""}) == LAYERS and new.nodes[-1].region not in taken
+
+
+def test_each_node_is_looked_at_once_for_labels():
+    """Thousands of blocks: looking at all nodes for each label would take a minute."""
+    g = rlx.Graph()
+    block, x = rlx.remat(ops.tanh), g.input("x", ())
+    start = time.process_time()
+    for _ in range(8000):
+        x = block(x)
+    g.set_outputs({"loss": x})
+    rlx.grad(g, ["x"])
+    assert time.process_time() - start < 10
 
 
 def test_labels_are_printed_and_kept():
