@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import GraphError
 from ..ir.graph import Graph, Node, is_noise
 from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.symbolic import per_size
@@ -15,7 +16,15 @@ def inference(graph: Graph) -> Graph:
         buffer mean, var                              buffer mean, var
         y, next, _ = batch_norm(x, mean, var)   ->    y = (x - mean) * rsqrt(var + eps)
         z = dropout(y, uniform); assign mean = next   z = y
+
+    Raises GraphError for a graph of derivatives with such an op: they would stay those of the model that trains.
     """
+    changed = [node.op.name for node in graph.live_nodes() if node.op.predict is not None]
+    if graph.generated and changed:
+        raise GraphError(
+            "inference", f"{', '.join(graph.generated.values())} came from the graph with {changed[0]} as in training",
+            "take the inference form first, then the derivative",
+        )
     new = Copy(graph, _predicting).graph
     new.assigns = {}
     drop_unused_leaves(new, keep={name: x for name, x in new.leaves().items() if not is_noise(name)})
