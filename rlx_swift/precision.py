@@ -13,7 +13,7 @@ import numpy as np
 from . import ops
 from .dtypes import DType, f16, f32, parse
 from .errors import ConfigError
-from .interp import all_values, node_values
+from .interp import all_values, node_values, noise
 from .ir.graph import Graph, Leaf, LeafKind, Node
 from .ir.op import OpKind
 from .ir.printer import Namer, print_node
@@ -205,6 +205,7 @@ def precision_report(
     """How far each op by a policy is from f32, in the interpreter; feeds and errors as for `rlx.evaluate`."""
     bound_graph = bound(graph, feeds)
     copy = place_casts(bound_graph, as_policy(policy))
+    feeds = {**noise(bound_graph.inputs, 0, 0), **feeds}
     wide, narrow = all_values(bound_graph, feeds), all_values(copy.graph, feeds)
     names = Namer(bound_graph)
     found = []

@@ -108,7 +108,7 @@ import Testing
         #expect(try await session.parameters() == before)
         try await session.accumulate(batches[0])
         await #expect(throws: RLXError.self) { try await session.step(batches[0]) }
-        await session.discardAccumulated()
+        try await session.discardAccumulated()
         try await session.step(batches[0])
     }
 

@@ -23,6 +23,4 @@ class Contract:
 
     ulps: float = 4.0
     mixed: float = 0.02
-    targets: Mapping[str, tuple[float, int]] = field(
-        default_factory=lambda: dict.fromkeys(TARGETS, (0.02, 4000))
-    )
+    targets: Mapping[str, tuple[float, int]] = field(default_factory=dict)

@@ -21,7 +21,8 @@ class Trained:
     """Attributes:
     params: every param of the graph.
     rule: the update of the params that are trained now.
-    since: for every param that ever was trained, how many updates had been applied when it joined.
+    since: for every param that ever was trained, how many updates it had missed by the last one that it had.
+    left: for those of them that are not trained now, how many updates had been applied when they left.
     """
 
     rule: Rule
@@ -31,16 +32,20 @@ class Trained:
         self.params = {name: ParamInfo(name, t.shape, name in gathered) for name, t in form.params.items()}
         self._config = config
         self.since: dict[str, int] = {}
+        self.left: dict[str, int] = {}
 
     def choose(self, trainable: Sequence[str] | str | None, steps: int) -> Rule:
         """Trains what names and patterns select, after `steps` updates; raises as `matching` and `assign`."""
         names = matching(trainable, self.params)
         parts = assign(self._config.optimizer, [self.params[name] for name in names], list(self.params.values()))
+        before = self.rule.shapes if hasattr(self, "rule") else {}
+        left = {**{name: steps for name in before if name not in names}, **self.left}
         since = {**dict.fromkeys(names, steps), **self.since}
+        since.update({name: since[name] + steps - left.pop(name) for name in names if name in left})
         shapes: dict[str, Shape] = {name: self.params[name].shape for name in names}
         assignments = [piece for part in parts for piece in _by_age(part, since)]
         rule = Rule(assignments, shapes, self._config.clip, self._config.ema)
-        self.rule, self.since = rule, since
+        self.rule, self.since, self.left = rule, since, left
         return rule
 
     def starts(self, weights: Weights) -> dict[str, np.ndarray]:

@@ -23,6 +23,7 @@ from ..precision import to_data as policy_to_data
 from . import safetensors
 from .config import TrainConfig
 from .device import devices
+from .scaling import loss_scale
 from .snapshot import capture, restore
 
 if TYPE_CHECKING:
@@ -96,8 +97,10 @@ def _session(
     trainable = [escape(name) for name in data["trainable"]]  # names, not patterns
     ts = kind(graph, trainable, initial, config, device or _saved_device(data), data["loss"])
     ts._trained.since = {name: int(n) for name, n in data["since"].items()}
+    ts._trained.left = {name: int(n) for name, n in data.get("left", {}).items()}
     ts._trained.choose(trainable, 0)
     ts._policy = policy_from_data(data["policy"])
+    ts._trainer.scale = loss_scale(config.loss_scale, ts._policy.half)
     ts._configure(fused=False)
     if data["fused"]:
         ts.with_fused_optimizer()

@@ -32,7 +32,7 @@ class PreparedStep:
             (name, direct.inputs.get(name), x.dtype.numpy, x.shape) for name, x in forward.inputs.items()
         ]
         self._optimizers = [
-            (each.optimizer.scalars, each.since, each.lr_scale,
+            (each.optimizer.scalars, each.since, each.lr_scale, len(names),
              [(name, direct.inputs[scalar_name(i, name)]) for name in names if scalar_name(i, name) in direct.inputs])
             for i, (each, names) in enumerate(zip(rule.assignments, rule.scalar_names(), strict=True))
         ]
@@ -53,8 +53,10 @@ class PreparedStep:
         counters = trainer.counters
         steps = counters.steps
         lr = rate(trainer.schedule, steps)
-        for scalars, since, scale, slots in self._optimizers:
+        for scalars, since, scale, count, slots in self._optimizers:
             numbers = scalars(steps - since + 1, lr * scale)
+            if len(numbers) != count:
+                return None
             for name, buffer in slots:
                 buffer[0] = numbers[name]
         try:

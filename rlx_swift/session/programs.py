@@ -142,9 +142,9 @@ def _differentiated(forward: Graph, recipe: Recipe) -> tuple[Graph, Gradients, G
     present = gradients(graph.outputs[recipe.loss], {name: graph.params[name] for name in recipe.rule.shapes})
     previous: Gradients = {}
     if recipe.rule.previous:
-        before = {n: graph.buffer(previous_name(n), graph.params[n].shape) for n in recipe.rule.previous}
+        before = {n: graph.buffer(previous_name(n), graph.params[n].shape) for n in recipe.rule.shapes}
         again = inlined(forward, graph, {**graph.leaves(), **before})
-        previous = gradients(again[recipe.loss], before)
+        previous = gradients(again[recipe.loss], {name: before[name] for name in recipe.rule.previous})
     graph.outputs = {name: t for name, t in graph.outputs.items() if t.shape == ()}
     return graph, present, previous
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ class Rule:
         shapes: of the trained params by name, in the graph's order.
         slots: shape of each state slot, by param and slot.
         hessians: for each kind of Hessian estimate, the params that need it.
-        previous: the params whose update reads the gradient at the weights of before.
+        previous: the params whose update reads the gradient at the weights of before; those are kept of all params.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Rule:
         kept = {state_name(param, slot): slot_shape for slot, slot_shape in self.slots[param].items()}
         if self._ema is not None:
             kept[average_name(param)] = shape
-        if param in self.previous:
+        if self.previous:
             kept[previous_name(param)] = shape
         if any(param in names for names in self.hessians.values()):
             kept[hessian_name(param)] = shape
@@ -78,12 +79,22 @@ class Rule:
 
     def scalars(self, steps: int, lr: float, fresh: Sequence[HessianDiag] = ()) -> list[dict[str, float]]:
         """Each optimizer's numbers for the update after `steps` others; `fresh` are the estimates made for it."""
-        numbers = [each.optimizer.scalars(steps - each.since + 1, lr * each.lr_scale) for each in self.assignments]
-        if self.hessians:
-            for each, own in zip(self.assignments, numbers, strict=True):
-                if isinstance(each.optimizer.requires, HessianDiag):
-                    own["hessian_fresh"] = float(each.optimizer.requires in fresh)
+        numbers = self._numbers(steps, lr)
+        for each, own, names in zip(self.assignments, numbers, self._scalar_names, strict=True):
+            if own.keys() != names:
+                problem = f"expected the numbers {sorted(names)} at every update, got {sorted(own)}"
+                raise ConfigError(f"{type(each.optimizer).__name__} scalars", problem)
+            if isinstance(each.optimizer.requires, HessianDiag):
+                own["hessian_fresh"] = float(each.optimizer.requires in fresh and _is_due(each, steps))
         return numbers
+
+    def _numbers(self, steps: int, lr: float) -> list[dict[str, float]]:
+        return [each.optimizer.scalars(steps - each.since + 1, lr * each.lr_scale) for each in self.assignments]
+
+    @cached_property
+    def _scalar_names(self) -> list[Set[str]]:
+        first = max((each.since for each in self.assignments), default=0)
+        return [set(numbers) for numbers in self._numbers(first, 1.0)]
 
     def scalar_names(self) -> list[list[str]]:
         """The names of each optimizer's numbers."""
@@ -120,7 +131,7 @@ class Rule:
                 if self._ema is not None:
                     average = read(average_name(name))
                     values[average_name(name)] = self._ema * average + (1 - self._ema) * value
-                if name in self.previous:
+                if self.previous:
                     values[previous_name(name)] = param
         return values
 

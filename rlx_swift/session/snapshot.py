@@ -33,6 +33,7 @@ def capture(ts: TrainingSession) -> tuple[Arrays, dict[str, Any]]:
     arrays.update({f"window/{name}": value for name, value in window.buffers.items()})
     data = {
         "counters": asdict(trainer.counters), "scale": asdict(trainer.scale), "since": dict(ts._trained.since),
+        "left": dict(ts._trained.left),
         "window": {
             "count": window.count, "weight": window.weight, "loss": repr(window.loss), "start": window.start,
             "fresh": [asdict(kind) for kind in window.fresh],

@@ -164,7 +164,7 @@ class Trainer:
 
     def _opened(self, forward: Graph, feeds: Arrays) -> Window:
         fresh, store = self._estimate(forward, feeds), self._weights.store
-        buffers = {name: store.get(name) for name in forward.assigns} if self.recipe.scaled else {}
+        buffers = {name: store.get(name) for name in forward.assigns}
         self._clear_accumulators()
         return Window(start=self.counters.micro_batches, buffers=buffers, fresh=fresh)
 
@@ -175,17 +175,26 @@ class Trainer:
         applied = self._update.apply(window.weight, numbers)
         self.window = Window()
         if not applied:
-            self.counters.micro_batches = window.start
-            for name, value in window.buffers.items():
-                self._weights.store.put(name, value)
+            self._go_back(window)
         self._count(applied)
         return window.loss / window.weight, applied
+
+    def discard_window(self) -> None:
+        """Forgets the pending micro-batches and what they did to buffers."""
+        if self.window.count:
+            self._go_back(self.window)
+        self.window = Window()
+
+    def _go_back(self, window: Window) -> None:
+        self.counters.micro_batches = window.start
+        for name, value in window.buffers.items():
+            self._weights.store.put(name, value)
 
     def apply_gradients(self, gradients: Mapping[str, np.ndarray]) -> bool:
         """One update from gradients made elsewhere."""
         numbers = self.recipe.rule.scalars(self.counters.steps, self.lr())
         applied = self._update.apply_given(dict(gradients), numbers)
-        self._count(applied)
+        self._count(applied, micro_batches=1)  # the one that the gradients are of
         return applied
 
     def gradients(self, forward: Graph, feeds: Arrays) -> tuple[float, Arrays]:

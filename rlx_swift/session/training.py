@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from .programs import Recipe, evaluation_graph, prediction_graph
 from .report import Eligible, StepReport, Unsupported, UpdatePath
 from .scaling import loss_scale
 from .state import OptimizerState
-from .trainer import Trainer, Window
+from .trainer import Trainer
 from .update_task import UpdateTask, eligibility
 from .updates import Arrays
 from .weights import Weights, as_array, initial_values
@@ -135,18 +136,20 @@ class TrainingSession:
         """
         self._require_nothing_pending("set_trainable()")
         self._require_own_path("set_trainable()")
-        before = self.trainable
+        before, kept = self.trainable, copy(self._trained)
         self._trained.choose(patterns, self.steps)
         try:
             joined = {n: v for n, v in self._trained.starts(self._weights).items() if n not in before}
+            old = {name: self._weights.get(name) for name in joined}
+            self._weights.set(joined)  # first: averages start from what the params start from
             if self.fused_active and (reason := self._trained.host_only()):
                 self._fused_reason = reason
                 self._configure(fused=False)
             else:
                 self._configure()
-            self._weights.set(joined)
         except Exception:
-            self._trained.choose(list(before), self.steps)
+            self._trained = kept
+            self._weights.set(old)
             self._configure()
             raise
 
@@ -255,8 +258,8 @@ class TrainingSession:
         return self._trainer.window.count
 
     def discard_accumulated(self) -> None:
-        """Forgets the pending micro-batches."""
-        self._trainer.window = Window()
+        """Forgets the pending micro-batches, and what they did to buffers."""
+        self._trainer.discard_window()
 
     def step_accumulated(self) -> int:
         """One update from the weighted mean of the pending gradients; how many micro-batches it was, 0 if none."""
@@ -271,7 +274,10 @@ class TrainingSession:
         return self._trainer.gradients(*self._batches.check(batch))
 
     def apply_gradients(self, gradients: Mapping[str, Any]) -> bool:
-        """One update from gradients made elsewhere, one for each trained param; whether it was applied, not skipped."""
+        """One update from gradients made elsewhere, one for each trained param; whether it was applied, not skipped.
+
+        It counts as one micro-batch. Estimates of the Hessian need a batch, so none is made here.
+        """
         self._require_own_path("apply_gradients()")
         self._require_nothing_pending("apply_gradients()")
         shapes = self._trained.rule.shapes

@@ -94,6 +94,7 @@ class HostUpdate:
         return applied
 
     def apply_given(self, gradients: Arrays, numbers: Numbers) -> bool:
+        gradients = {name: np.array(gradient) for name, gradient in gradients.items()}  # a user's rule may write to it
         previous = {name: gradients[name] for name in self._rule.previous}
         applied = self._finite(gradients, previous)
         if applied:

@@ -293,6 +293,13 @@ def test_an_injected_infinity_loses_exactly_its_step():
             )
 
 
+def test_a_report_draws_what_is_not_fed():
+    g = rlx.Graph()
+    g.set_outputs({"loss": rlx.ops.dropout(g.input("x", (4, 2)), 0.3).sum()})
+    report = rlx.precision_report(g, {"x": np.ones((4, 2))})
+    assert report.first_nonfinite is None and len(report.ops) == 2
+
+
 def test_a_report_names_the_worst_and_the_first_not_finite():
     g = rlx.Graph()
     x = g.input("x", (4,))

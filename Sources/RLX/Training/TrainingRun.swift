@@ -77,17 +77,21 @@ final class TrainingRun {
         let program = try program("apply")
         try program.run([:], numbers(rate, fresh).merging([Name.total: window.weight]) { $1 })
         let applied = program.numbers()[Name.finite] != 0
-        let buffers = windowBuffers
-        discardWindow()
-        if !applied {
-            state.counters.microBatches = window.start
-            for (name, value) in buffers { try put(name, value) }
-        }
+        if applied { closeWindow() } else { try discardWindow() }
         count(applied: applied, microBatches: 0)
         return Outcome(loss: window.loss.value / window.weight, applied: applied)
     }
 
-    func discardWindow() {
+    /// Forgets the pending micro-batches and what they did to buffers.
+    func discardWindow() throws(RLXError) {
+        guard state.window.count > 0 else { return }
+        let (start, buffers) = (state.window.start, windowBuffers)
+        closeWindow()
+        state.counters.microBatches = start
+        for (name, value) in buffers { try put(name, value) }
+    }
+
+    private func closeWindow() {
         state.window = .init()
         windowBuffers = [:]
     }
@@ -103,7 +107,7 @@ final class TrainingRun {
     private func opened(_ feeds: [String: Tensor]) throws(RLXError) -> (RunState.Window, [String: Tensor]) {
         let fresh = try estimate(feeds)
         var buffers: [String: Tensor] = [:]
-        for (name, buffer) in manifest.buffers where buffer.assigned && state.scale.active {
+        for (name, buffer) in manifest.buffers where buffer.assigned {
             buffers[name] = try store.get(buffer.feature).reshaped(buffer.shape)
         }
         for accumulator in manifest.accumulators.values {
@@ -210,18 +214,23 @@ final class TrainingRun {
                 numbers["optimizer/\(index)/\(name)"] = formula.value(step: step, rate: rate * scalars.lrScale)
             }
             if let estimate = scalars.estimate {
-                numbers["optimizer/\(index)/hessian_fresh"] = fresh.contains(estimate) ? 1 : 0
+                let isFresh = fresh.contains(estimate) && isDue(scalars)
+                numbers["optimizer/\(index)/hessian_fresh"] = isFresh ? 1 : 0
             }
         }
         return numbers
     }
 
+    /// Whether the next update is one of those that this optimizer's estimate is made for.
+    private func isDue(_ scalars: BundleManifest.Scalars) -> Bool {
+        guard let estimate = scalars.estimate else { return false }
+        return (state.counters.steps - scalars.since) % manifest.estimates[estimate].every == 0
+    }
+
     /// Makes the estimates that the next update begins with; they go to the store.
     private func estimate(_ feeds: [String: Tensor]) throws(RLXError) -> [Int] {
         let due = manifest.estimates.indices.filter { index in
-            manifest.scalars.contains {
-                $0.estimate == index && (state.counters.steps - $0.since) % manifest.estimates[index].every == 0
-            }
+            manifest.scalars.contains { $0.estimate == index && isDue($0) }
         }
         for index in due {
             let program = try program(manifest.estimates[index].program)

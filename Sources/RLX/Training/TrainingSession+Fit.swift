@@ -139,7 +139,7 @@ private struct FitLoop {
         do {
             for number in 1...options.epochs where !history.isStopped { try await epoch(number, batches) }
         } catch {
-            await session.discardAccumulated()
+            try? await session.discardAccumulated()
             if error is CancellationError { try await save() }
             throw error
         }

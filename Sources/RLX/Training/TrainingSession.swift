@@ -99,7 +99,7 @@ public actor TrainingSession {
     public var pendingAccumulation: Int { run.state.window.count }
 
     /// Forgets the pending micro-batches.
-    public func discardAccumulated() { run.discardWindow() }
+    public func discardAccumulated() throws(RLXError) { try run.discardWindow() }
 
     private func report(_ outcome: TrainingRun.Outcome) -> StepReport {
         let report = StepReport(
