@@ -46,7 +46,7 @@ def _lut(call: Call) -> np.ndarray:
     if call.opset < _INPUTS_FROM:
         return np.asarray(table[_packed(call, indices, (table.size - 1).bit_length())])
     vectors = _looked_up(table, indices, np.indices(indices.shape), indices.shape)
-    axis = call.integer("vector_axis") if call.has("vector_axis") else indices.ndim - 1
+    axis = (call.integer("vector_axis") if call.has("vector_axis") else -1) % indices.ndim
     shape = tuple([n * table.shape[-1] if i == axis else n for i, n in enumerate(indices.shape)])
     return np.moveaxis(vectors, -1, axis + 1).reshape(shape)
 

@@ -74,5 +74,7 @@ def test_the_program_errs_little_more_than_the_host(kind, device, data):
     assert host.steps == fused.steps
     for name, value in exact.items():
         errors = [float(np.max(np.abs(params[name] - value))) for params in values]
-        assert errors[0] <= 1e-3 * max(largest[name], 0.1), (name, errors, config)
+        # Not of a projection to W'W = I: near a matrix of no rank it multiplies errors without bound.
+        if kind != "Stiefel":
+            assert errors[0] <= 1e-3 * max(largest[name], 0.1), (name, errors, config)
         assert errors[1] <= 4 * errors[0] + 8 * np.spacing(np.float32(largest[name])), (name, errors, config)
