@@ -66,12 +66,17 @@ def _real_div(call: Call) -> Tensor:
     x, y = call.tensor("x"), call.tensor("y")
     if x.dtype.is_float:
         return ops.div(x, y)
-    return ops.mul(ops.mul(ops.sign(x), ops.sign(y)), ops.floor_div(ops.abs(x), ops.abs(y)))
+    return ops.mul(ops.mul(ops.sign(x), ops.sign(y)), _floor_of_quotient(ops.abs(x), ops.abs(y)))
 
 
 @rule("floor_div")
 def _floor_div(call: Call) -> Tensor:
-    return ops.floor_div(call.tensor("x"), call.tensor("y"))
+    return _floor_of_quotient(call.tensor("x"), call.tensor("y"))
+
+
+def _floor_of_quotient(x: Tensor, y: Tensor) -> Tensor:
+    """MIL's floor_div: of floats the quotient is rounded first."""
+    return ops.floor(ops.div(x, y)) if x.dtype.is_float else ops.floor_div(x, y)
 
 
 @rule("pow")

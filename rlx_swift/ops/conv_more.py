@@ -32,7 +32,7 @@ def conv_transpose2d(
     """The transpose of `conv2d`: x [N, C, H, W] with w [C, O/groups, KH, KW] gives [N, O, ...], plus bias [O].
 
     A size becomes (size - 1) stride + dilation (kernel - 1) + 1 - padding + output_padding, where padding
-    counts both sides and output_padding is less than the stride.
+    counts both sides and output_padding is less than the stride or the dilation.
     """
     return _transposed("conv_transpose2d", 2, x, w, bias, strides, padding, output_padding, dilation, groups)
 
@@ -99,27 +99,34 @@ def _transposed(
     if padding == "same":
         raise ConfigError(f"{subject} padding", "expected numbers, got 'same'")
     pads = as_padding(padding, data.shape[2:], kernel.shape[2:], steps, subject)
-    extra = _output_padding(subject, output_padding, steps)
+    extra = _output_padding(subject, output_padding, steps, spread)
     reach = reach_of(kernel.shape[2:], spread)
+    # The op's output padding is below the stride: what goes beyond takes back padding, then is zeros.
+    beyond = tuple(max(e - (s - 1), 0) for e, s in zip(extra, steps, strict=True))
+    zeros = tuple(max(b - p[1], 0) for b, p in zip(beyond, pads, strict=True))
+    pads = tuple((p[0], max(p[1] - b, 0)) for b, p in zip(beyond, pads, strict=True))
     size = tuple(
-        (n - 1) * s + k - sum(p) + e
+        (n - 1) * s + k - sum(p) + min(e, s - 1)
         for n, s, k, p, e in zip(data.shape[2:], steps, reach, pads, extra, strict=True)
     )
     if min(size) < 1:
         raise ShapeError(subject, f"padding {pads} leaves nothing of {data.type}")
     attrs = ConvAttrs(steps, pads, spread, as_int(groups, f"{subject} groups"))
     out = _deep(data, kernel, size, attrs) if rank == 3 else conv_transpose(data, kernel, size, attrs)
+    if any(zeros):
+        out = pad_constant(out, ((0, 0), (0, 0), *[(0, count) for count in zeros]))
     return with_bias(subject, out, bias)
 
 
-def _output_padding(subject: str, value: Size, strides: Shape) -> Shape:
+def _output_padding(subject: str, value: Size, strides: Shape, dilation: Shape) -> Shape:
     try:
         extra = as_ints(value, subject)
     except ShapeError:
         extra = (-1,)
     extra = extra * len(strides) if len(extra) == 1 else extra
-    if len(extra) != len(strides) or any(not 0 <= e < s for e, s in zip(extra, strides, strict=True)):
-        raise ConfigError(f"{subject} output_padding", f"expected integers from 0 and below the strides, got {value!r}")
+    limits = tuple(map(max, strides, dilation))
+    if len(extra) != len(limits) or any(not 0 <= e < limit for e, limit in zip(extra, limits, strict=True)):
+        raise ConfigError(f"{subject} output_padding", f"expected integers from 0 and below {limits}, got {value!r}")
     return extra
 
 

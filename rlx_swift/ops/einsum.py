@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from ..errors import ShapeError
+from ..errors import ConfigError, ShapeError
 from ..ir.tensor import Tensor
 from ._build import TensorLike, as_tensors, public, require_float
 from .arithmetic import mul
@@ -23,6 +23,8 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
 
     Operands are contracted from left to right, each pair as one matrix product.
     """
+    if not isinstance(equation, str):
+        raise ConfigError("einsum", f"expected an equation first, got {type(equation).__name__}")
     tensors = as_tensors("einsum", *operands)
     require_float("einsum", *[t.type for t in tensors])
     inputs, output = _parse(equation, tensors)

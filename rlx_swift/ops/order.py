@@ -14,7 +14,7 @@ from ..ir.tensor import Tensor
 from ..ir.types import TensorType, as_axis, as_int
 from ._build import TensorLike, as_tensors, public, require_numbers
 from .along import put_along_axis, take_along_axis
-from .select import full_like
+from .select import full, full_like
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,9 @@ def argsort(x: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
 def _ordered(x: TensorLike, axis: int, descending: bool, subject: str) -> tuple[Tensor, Tensor]:
     (tensor,) = as_tensors(subject, x)
     at = as_axis(axis, tensor.ndim, subject)
+    if not tensor.shape[at]:
+        require_numbers(subject, tensor.type)
+        return tensor, full(tensor.graph, tensor.shape, 0, i32)
     return topk(tensor, tensor.shape[at], at, descending)
 
 

@@ -107,3 +107,16 @@ def test_gradients_of_gradients_are_right(name):
     graph, feeds = traced(OURS[name], *operands(name))
     floats = [name for name, array in feeds.items() if array.dtype == np.float32]
     rlx.check_grads(graph, feeds, floats, order=2)
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({"output_padding": 1, "dilation": 2}, [1, 2, 13, 20, 30, 0]),
+    ({"output_padding": 3, "dilation": 4, "padding": 2}, [3, 0, 10, 20, 30, 0]),
+    ({"output_padding": 2, "dilation": 3, "strides": 2, "padding": 1}, [0, 2, 10, 3, 20, 0, 30, 0]),
+])
+def test_output_padding_up_to_the_dilation(options, expected):
+    """The values are those of PyTorch 2; what lies beyond every tap is 0."""
+    w = np.float32([[[1, 10]]])
+    same(value(lambda x: ops.conv_transpose1d(x, w, **options), np.float32([[[1, 2, 3]]])), [[expected]])
+    graph, feeds = traced(lambda x: ops.conv_transpose1d(x, w, **options), np.float32([[[1, 2, 3]]]))
+    rlx.check_grads(graph, feeds, ["x0"])

@@ -209,6 +209,31 @@ def test_a_dynamic_update_in_two_axes():
     same(value(ops.dynamic_update_slice, x, block, I([1, 1])), expected)
 
 
+@pytest.mark.parametrize("cuts", [[-1], [9], [2, 1], [-9, 2], [1, 1], [3, -2, 9]])
+def test_splitting_at_any_indices_is_numpys(cuts):
+    x = np.arange(8.0, dtype=np.float32).reshape(2, 4)
+    parts = value(lambda x: ops.split(x, cuts, 1), x)
+    for part, expected in zip(parts, np.split(x, cuts, 1), strict=True):
+        np.testing.assert_array_equal(part, expected)
+
+
+def test_sorting_nothing():
+    x = np.zeros((0, 3), np.float32)
+    assert value(lambda x: ops.sort(x, 0), x).shape == value(lambda x: ops.argsort(x, 0), x).shape == (0, 3)
+    assert value(lambda x: ops.argsort(x, 0), x).dtype == np.int32
+
+
+def test_floor_division_of_floats_is_numpys():
+    x = np.float32([1, 6, -8, 8, -6, 7, -7, 7, -7, 0, 1, -1, 0, 5, np.inf, 3e7, -1])
+    y = np.float32([0.1, 0.1, np.inf, np.inf, 0.1, 2, 2, -2, -2, 3, 0, 0, 0, np.nan, 2, 3, 1e-3])
+    with np.errstate(all="ignore"):
+        expected = x // y
+    np.testing.assert_array_equal(value(ops.floor_div, x, y), expected)
+    np.testing.assert_array_equal(value(ops.floor_div, x[:9].astype(np.float16), y[:9].astype(np.float16)),
+                                  x[:9].astype(np.float16) // y[:9].astype(np.float16))
+    same(gradients(ops.mod, x[:9], y[:9])[1], -expected[:9])
+
+
 def test_splitting_bools_and_moving_them():
     bools = np.array([[True, False, True], [False, False, True]])
     np.testing.assert_array_equal(value(lambda x: ops.gather(x, I([2, 0]), 1), bools), bools[:, [2, 0]])
