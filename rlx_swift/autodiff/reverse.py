@@ -11,7 +11,7 @@ from typing import Any
 from .. import ops
 from ..errors import GraphError, NotDifferentiableError, ShapeError
 from ..ir.graph import Graph, Node
-from ..ir.op import NotDifferentiable, Stopped
+from ..ir.op import NotDifferentiable, OpKind, Stopped
 from ..ir.printer import Namer, print_node
 from ..ir.rewrite import Copy, drop_unused_leaves
 from ..ir.symbolic import per_size
@@ -104,16 +104,56 @@ def backward(graph: Graph, seeds: Mapping[Tensor, Tensor], wrt: Sequence[Tensor]
     cotangents: dict[int, list[Tensor]] = {}
     for tensor, seed in seeds.items():
         cotangents.setdefault(id(tensor), []).append(seed)
-    again = Recomputed(graph)
+    again, unchosen = Recomputed(graph), _Unchosen()
     for node in reversed(_active_nodes(graph, wrt)):
         arrived = [_collect(cotangents, out) for out in node.outputs]
         if all(g is None for g in arrived):
             continue
-        for operand, cotangent in zip(node.inputs, _apply_rule(graph, again.of(node), arrived), strict=True):
+        lively = again.of(node)
+        results = unchosen.kept_zero(lively, arrived, _apply_rule(graph, lively, arrived))
+        for operand, cotangent in zip(node.inputs, results, strict=True):
             if cotangent is not None:
                 cotangents.setdefault(id(operand), []).append(cotangent)
     collected = [_collect(cotangents, x) for x in wrt]
     return [ops.full_like(x, 0.0) if g is None else g for g, x in zip(collected, wrt, strict=True)]
+
+
+class _Unchosen:
+    """Keeps cotangents zero where a selection did not choose the side that they belong to.
+
+    Further back on that side a slope may be infinite or NaN, and times zero it would be NaN.
+    """
+
+    def __init__(self) -> None:
+        self._chosen: dict[int, tuple[Tensor, bool]] = {}  # for a cotangent where, and by which answer, it counts
+
+    def kept_zero(
+        self, node: Node, arrived: Sequence[Tensor | None], results: Sequence[Tensor | None]
+    ) -> list[Tensor | None]:
+        """The cotangents of a node's operands, zero where the one that arrived was so for that reason."""
+        g = arrived[0]
+        before = None if g is None else self._chosen.get(id(g))
+        if node.op.selects:
+            for result, answer in zip(results[1:], (True, False), strict=True):
+                if result is not None:
+                    self._chosen[id(result)] = _both((node.inputs[0], answer), before)
+            return list(results)
+        if g is None or before is None or node.op.kind is not OpKind.ELEMENTWISE:
+            return list(results)
+        return [r if r is None or r is g or r.shape != g.shape else self._masked(r, *before) for r in results]
+
+    def _masked(self, cotangent: Tensor, condition: Tensor, answer: bool) -> Tensor:
+        zero = ops.full_like(cotangent, 0.0)
+        masked = ops.where(condition, cotangent, zero) if answer else ops.where(condition, zero, cotangent)
+        self._chosen[id(masked)] = (condition, answer)
+        return masked
+
+
+def _both(inner: tuple[Tensor, bool], outer: tuple[Tensor, bool] | None) -> tuple[Tensor, bool]:
+    if outer is None:
+        return inner
+    holds = [condition if answer else ops.logical_not(condition) for condition, answer in (inner, outer)]
+    return ops.logical_and(*holds), True
 
 
 def _active_nodes(graph: Graph, wrt: Sequence[Tensor]) -> list[Node]:

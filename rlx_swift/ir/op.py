@@ -150,6 +150,7 @@ class Op(Generic[A]):
         domain, cases: for contract tests, docs and hypothesis strategies.
         predict(ins, attrs): what stands for its results in the inference form, where that is not the op itself.
         index_bounds(types, attrs): for operands that are indices, the size that they must stay below.
+        selects: whether each element of the result is that of operand 1 or 2, as operand 0 says.
         body(types): for operands of those types, the graph that is run in place of `eval`.
         arity: the number of operands, as the cases show it; None where they show several.
     """
@@ -170,6 +171,7 @@ class Op(Generic[A]):
     predict: Callable[[tuple[Tensor, ...], A], Tensor | tuple[Tensor, ...]] | None = None
     index_bounds: Callable[[tuple[TensorType, ...], A], Mapping[int, int]] | None = None
     body: Callable[[tuple[TensorType, ...]], Graph] | None = None
+    selects: bool = False
     arity: int | None = field(init=False)
 
     def __post_init__(self) -> None:

@@ -28,8 +28,8 @@ Rule = TypeVar("Rule", bound=Callable[..., Tensor])
 def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor:
     """x where the condition (a tensor of bool) holds, else y; the three broadcast.
 
-    The side not chosen gets a zero gradient, but 0 * inf is NaN further back: guard the operand of a
-    function that is infinite there as well.
+    The side not chosen gets a zero gradient, also through elementwise functions of infinite slope before it.
+    Through others, a sum say, 0 * inf is NaN: guard the operand of such a function as well.
     """
     from .shape import broadcast_to
 
@@ -65,7 +65,7 @@ _TEST = Domain(0, 1)
 WHERE = Op(
     name="where", summary="x where the condition holds, else y", attrs=NoAttrs, infer=_where_infer,
     eval=lambda arrays, attrs: np.where(*arrays), vjp=_where_vjp, jvp=_where_jvp,
-    lower=Mil("select", ("cond", "a", "b")), kind=OpKind.ELEMENTWISE, domain=Domain(), batch=Batch.SHIFT,
+    lower=Mil("select", ("cond", "a", "b")), kind=OpKind.ELEMENTWISE, domain=Domain(), batch=Batch.SHIFT, selects=True,
     cases=tuple(
         Case((shape,) * 3, dtypes=(bool_, dtype, dtype), domains=(_TEST, Domain(), Domain()))
         for shape, dtype in (((2, 3), f32), ((), f32), ((4,), i32), ((2, 2), f16))

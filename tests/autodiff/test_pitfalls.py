@@ -29,6 +29,19 @@ def test_where_with_a_guarded_operand_has_a_finite_gradient():
     same(gradients(guarded, [[4.0, -4.0], [0.0, 1.0]]), [[0.25, 1], [1, 0.5]])
 
 
+@pytest.mark.parametrize("function", [
+    ops.sqrt, ops.log, ops.rsqrt, lambda x: 1.0 / x, lambda x: ops.sqrt(x) * 3.0, lambda x: ops.log(2.0 * x) + 1.0,
+    lambda x: ops.sin(x) / x, lambda x: ops.sqrt(ops.log(x)), lambda x: ops.exp(1e3 * (1.0 - x)),
+    lambda x: ops.where(x > 1.0, ops.sqrt(x - 1.0), ops.log(x)),
+])
+def test_where_needs_no_guard_before_elementwise_functions(function):
+    def unguarded(x):
+        return ops.where(x > 0.0, function(x), x)
+
+    same(gradients(unguarded, [-1.0, -4.0, 0.0]), [1, 1, 1])
+    same(gradients(lambda x: ops.where(x > 0.0, x, function(x)), [4.0, 5.0], g=[1, 2]), [1, 2])
+
+
 @pytest.mark.parametrize("function", [ops.log, ops.sqrt, ops.rsqrt, lambda x: 1.0 / x])
 def test_the_guard_works_for_every_function_with_a_pole(function):
     def guarded(x):
