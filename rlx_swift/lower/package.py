@@ -8,7 +8,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -119,16 +120,27 @@ def write_package(path: str | os.PathLike[str], model: Model, metadata: Metadata
     """
     if metadata is not None:
         model = dataclasses.replace(model, metadata=metadata)
+    with whole_directory(path, "Manifest.json", "package") as made:
+        _write(made, model)
+
+
+@contextmanager
+def whole_directory(path: str | os.PathLike[str], sign: str, what: str) -> Iterator[Path]:
+    """A new directory beside `path` to write in, which then takes that place in one step; gone after an error.
+
+    One that is there already is replaced if it has the file `sign`; anything else is no `what`: a PackageError.
+    """
     target = Path(path)
-    if target.exists() and not (target / "Manifest.json").is_file():
-        raise PackageError(str(target), "something that is no package is there already", "give another path")
+    if target.exists() and not (target / sign).is_file():
+        raise PackageError(str(target), f"something that is no {what} is there already", "give another path")
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        made, old = beside / "new", beside / "old"
-        _write(made, model)
+        made = beside / "new"
+        made.mkdir()
+        yield made
         if target.exists():
-            target.rename(old)
+            target.rename(beside / "old")
         made.rename(target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)

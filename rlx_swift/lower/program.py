@@ -150,6 +150,13 @@ class Metadata:
     license: str = ""
     user_defined: Mapping[str, str] = field(default_factory=dict)
 
+    def entries(self) -> dict[str, str]:
+        """What is said, by name: the own fields that say something, then those of the user."""
+        own = {
+            "description": self.description, "version": self.version, "author": self.author, "license": self.license,
+        }
+        return {**{name: text for name, text in own.items() if text}, **self.user_defined}
+
 
 @dataclass(slots=True)
 class Model:

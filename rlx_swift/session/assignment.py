@@ -25,12 +25,11 @@ class Trained:
     left: for those of them that are not trained now, how many updates had been applied when they left.
     """
 
-    rule: Rule
-
     def __init__(self, form: Graph, config: TrainConfig) -> None:
         gathered = _gathered(form)
         self.params = {name: ParamInfo(name, t.shape, name in gathered) for name, t in form.params.items()}
         self._config = config
+        self.rule = Rule([], {}, config.clip, config.ema)
         self.since: dict[str, int] = {}
         self.left: dict[str, int] = {}
 
@@ -38,8 +37,7 @@ class Trained:
         """Trains what names and patterns select, after `steps` updates; raises as `matching` and `assign`."""
         names = matching(trainable, self.params)
         parts = assign(self._config.optimizer, [self.params[name] for name in names], list(self.params.values()))
-        before = self.rule.shapes if hasattr(self, "rule") else {}
-        left = {**{name: steps for name in before if name not in names}, **self.left}
+        left = {**{name: steps for name in self.rule.shapes if name not in names}, **self.left}
         since = {**dict.fromkeys(names, steps), **self.since}
         since.update({name: since[name] + steps - left.pop(name) for name in names if name in left})
         shapes: dict[str, Shape] = {name: self.params[name].shape for name in names}

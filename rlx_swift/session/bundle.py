@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -17,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ConfigError, PackageError, ShapeError
+from ..errors import ConfigError, ShapeError
 from ..ir.graph import Graph, is_noise
 from ..ir.symbolic import SymbolicGraph
 from ..ir.types import TensorType
 from ..lower.mil import Lowered, lower
 from ..lower.names import feature_name
-from ..lower.package import to_bytes, write_package
+from ..lower.package import to_bytes, whole_directory, write_package
 from ..optim import schedule as schedules
 from ..optim.formula import trace
 from ..optim.requirement import HessianDiag
@@ -54,20 +52,8 @@ def export_bundle(ts: TrainingSession, path: str | os.PathLike[str], sizes: Mapp
     """Writes the directory `path`, whole or not at all; see `TrainingSession.export_bundle`."""
     _require_data(ts)
     forward = _bound(ts, sizes)
-    target = Path(path)
-    if target.exists() and not (target / MANIFEST).is_file():
-        raise PackageError(str(target), "something that is no bundle is there already", "give another path")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        made = beside / "new"
-        made.mkdir()
+    with whole_directory(path, MANIFEST, "bundle") as made:
         _write(ts, forward, made)
-        if target.exists():
-            target.rename(beside / "old")
-        made.rename(target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _require_data(ts: TrainingSession) -> None:

@@ -23,7 +23,6 @@ from ..precision import to_data as policy_to_data
 from . import safetensors
 from .config import TrainConfig
 from .device import devices
-from .scaling import loss_scale
 from .snapshot import capture, restore
 
 if TYPE_CHECKING:
@@ -99,9 +98,7 @@ def _session(
     ts._trained.since = {name: int(n) for name, n in data["since"].items()}
     ts._trained.left = {name: int(n) for name, n in data.get("left", {}).items()}
     ts._trained.choose(trainable, 0)
-    ts._policy = policy_from_data(data["policy"])
-    ts._trainer.scale = loss_scale(config.loss_scale, ts._policy.half)
-    ts._configure(fused=False)
+    ts._use_policy(policy_from_data(data["policy"]))
     if data["fused"]:
         ts.with_fused_optimizer()
     return ts

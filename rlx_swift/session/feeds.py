@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,10 +57,15 @@ def checked(inputs: Mapping[str, TensorType], feeds: Mapping[str, Any]) -> dict[
     return arrays
 
 
-def _explain_names(inputs: Mapping[str, TensorType], feeds: Mapping[str, Any]) -> None:
+def require_known(inputs: Collection[str], feeds: Mapping[str, Any]) -> None:
+    """Raises FeedError for a name that is no input's."""
     for name in feeds:
         if name not in inputs:
             raise FeedError(f"feed {name!r}", "there is no input of that name", f"it has {', '.join(inputs) or 'none'}")
+
+
+def _explain_names(inputs: Mapping[str, TensorType], feeds: Mapping[str, Any]) -> None:
+    require_known(inputs, feeds)
     for name, type in inputs.items():
         if name not in feeds:
             raise FeedError(f"input {name!r}", "no value was given", f"it takes {type}")

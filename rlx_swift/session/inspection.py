@@ -81,14 +81,10 @@ class Inspection:
 def inspect_model(path: str | os.PathLike[str]) -> Inspection:
     """Reads a package and tries each of its functions on each device; raises PackageError when it is not readable."""
     model = read_package(path).model
-    meta = model.metadata
-    said = {
-        "description": meta.description, "version": meta.version, "author": meta.author, "license": meta.license,
-        **meta.user_defined,
-    }
+    said = {name: text for name, text in model.metadata.entries().items() if text}
     functions = tuple([_function(path, name, model) for name in sorted(model.functions)])
     return Inspection(
-        os.fspath(path), model.specification, model.default_function, {k: v for k, v in said.items() if v}, functions,
+        os.fspath(path), model.specification, model.default_function, said, functions,
         tuple(sorted(_weights(model), key=lambda weight: (-weight.bytes, weight.name))),
     )
 

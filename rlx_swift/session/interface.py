@@ -12,7 +12,7 @@ from .. import dtypes
 from ..dtypes import DType
 from ..errors import DTypeError, FeedError, UnsupportedError
 from ..ir.types import Shape, TensorType
-from .feeds import require_mapping
+from .feeds import require_known, require_mapping
 from .images import from_image, to_image
 
 _DTYPES = {
@@ -102,10 +102,7 @@ class Interface:
     def checked(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The feeds, and the defaults of optional inputs, as arrays; raises FeedError or DTypeError."""
         given = require_mapping(feeds)
-        for name in given:
-            if name not in self.inputs:
-                known = ", ".join(self.inputs) or "none"
-                raise FeedError(f"feed {name!r}", "there is no input of that name", f"it has {known}")
+        require_known(self.inputs, given)
         arrays = {}
         for name, feature in self.inputs.items():
             if name in given and given[name] is not None:

@@ -72,9 +72,7 @@ class Model:
     @cached_property
     def metadata(self) -> dict[str, str]:
         """What the model says of itself: description, version, author, license and its own entries."""
-        said = read_package(self._path).model.metadata
-        own = {"description": said.description, "version": said.version, "author": said.author, "license": said.license}
-        return {**{key: value for key, value in own.items() if value}, **said.user_defined}
+        return read_package(self._path).model.metadata.entries()
 
     def __repr__(self) -> str:
         types = [", ".join(f"{name}: {type}" for name, type in table.items()) for table in (self.inputs, self.outputs)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -80,7 +80,7 @@ class Rule:
     def scalars(self, steps: int, lr: float, fresh: Sequence[HessianDiag] = ()) -> list[dict[str, float]]:
         """Each optimizer's numbers for the update after `steps` others; `fresh` are the estimates made for it."""
         numbers = self._numbers(steps, lr)
-        for each, own, names in zip(self.assignments, numbers, self._scalar_names, strict=True):
+        for each, own, names in zip(self.assignments, numbers, self._own_names, strict=True):
             if own.keys() != names:
                 problem = f"expected the numbers {sorted(names)} at every update, got {sorted(own)}"
                 raise ConfigError(f"{type(each.optimizer).__name__} scalars", problem)
@@ -92,14 +92,17 @@ class Rule:
         return [each.optimizer.scalars(steps - each.since + 1, lr * each.lr_scale) for each in self.assignments]
 
     @cached_property
-    def _scalar_names(self) -> list[Set[str]]:
+    def _own_names(self) -> list[KeysView[str]]:
+        """The names of the numbers that each optimizer gives itself."""
         first = max((each.since for each in self.assignments), default=0)
-        return [set(numbers) for numbers in self._numbers(first, 1.0)]
+        return [dict(numbers).keys() for numbers in self._numbers(first, 1.0)]
 
     def scalar_names(self) -> list[list[str]]:
         """The names of each optimizer's numbers."""
-        first = max((each.since for each in self.assignments), default=0)
-        return [list(numbers) for numbers in self.scalars(first, 1.0)]
+        return [
+            [*names, *(["hessian_fresh"] if isinstance(each.optimizer.requires, HessianDiag) else [])]
+            for each, names in zip(self.assignments, self._own_names, strict=True)
+        ]
 
     def apply(
         self, xp: Namespace, gradients: Mapping[str, Array], previous: Mapping[str, Array], numbers: Numbers,

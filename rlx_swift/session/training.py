@@ -123,10 +123,13 @@ class TrainingSession:
         """
         self._require_own_path("with_precision_policy()")
         self._require_fresh("with_precision_policy()")
-        self._policy = as_policy(policy)
-        self._trainer.scale = loss_scale(self.config.loss_scale, self._policy.half)
-        self._configure()
+        self._use_policy(as_policy(policy))
         return self
+
+    def _use_policy(self, policy: PrecisionPolicy) -> None:
+        self._policy = policy
+        self._trainer.scale = loss_scale(self.config.loss_scale, policy.half)
+        self._configure()
 
     def set_trainable(self, patterns: Sequence[str] | str | None) -> None:
         """Trains other params from here on; raises as the constructor does, and SessionError in an open window.
