@@ -19,7 +19,7 @@ final class CoreMLModel {
         do {
             model = try Self.queue.sync {
                 try withAutoreleasePool {
-                    let configuration = try Self.configuration(program, units)
+                    let configuration = try Self.configuration(function: program.functionName, units)
                     let compile = { try Self.compile(program.package, in: directory) }
                     let load = { try MLModel(contentsOf: $0, configuration: configuration) }
                     guard let cache = CompiledModelCache.standard else { return try load(compile()) }
@@ -34,7 +34,8 @@ final class CoreMLModel {
 
     deinit { try? FileManager.default.removeItem(at: directory) }
 
-    private static func compile(_ package: Package, in directory: URL) throws -> URL {
+    /// The result is in the directory, which is made.
+    static func compile(_ package: Package, in directory: URL) throws -> URL {
         let written = directory.appendingPathComponent(directory.lastPathComponent + ".mlpackage")
         try package.write(to: written.path)
         let compiled = try MLModel.compileModel(at: written)
@@ -44,12 +45,10 @@ final class CoreMLModel {
         return kept
     }
 
-    private static func configuration(
-        _ program: LoadedProgram, _ units: ComputeUnits
-    ) throws -> MLModelConfiguration {
+    static func configuration(function: String?, _ units: ComputeUnits) throws -> MLModelConfiguration {
         let configuration = MLModelConfiguration()
         configuration.computeUnits = units.coreML
-        if let name = program.functionName {
+        if let name = function {
             guard #available(macOS 15, iOS 18, *) else {
                 throw RLXError(.unsupported, "functions can be chosen from macOS 15 and iOS 18 on", subject: name)
             }

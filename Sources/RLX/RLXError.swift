@@ -34,6 +34,11 @@ extension RLXError {
         return RLXError(.notFound, "there is no feature '\(name)'; there are \(known)", subject: name)
     }
 
+    static func noSuchFunction(_ name: String, among names: [String]) -> RLXError {
+        let known = names.sorted().map { "'\($0)'" }.joined(separator: ", ")
+        return RLXError(.notFound, "there is no function '\(name)'; there are \(known)", subject: name)
+    }
+
     static func missingFeed(_ name: String) -> RLXError {
         RLXError(.notFound, "the input '\(name)' is not given", subject: name)
     }

@@ -16,6 +16,8 @@ extension BridgeTests {
             rlx_store_destroy(nil)
             rlx_session_destroy(nil)
             #expect(rlx_program_feature_count(nil, 0) == 0)
+            rlx_placement_destroy(nil)
+            #expect(rlx_placement_json(nil) == nil)
             let invalid = RLX_STATUS_INVALID_ARGUMENT
             #expect(status { rlx_program_load(nil, nil, nil, $0) } == invalid)
             #expect(status { rlx_program_load_memory(nil, 0, nil, 0, nil, nil, $0) } == invalid)
@@ -29,6 +31,7 @@ extension BridgeTests {
             #expect(status { rlx_session_get_statistics(nil, nil, $0) } == invalid)
             #expect(status { rlx_session_run_feeds(nil, nil, 0, $0) } == invalid)
             #expect(rlx_session_run(nil, nil) == invalid)
+            #expect(status { rlx_placement_load(nil, nil, 0, nil, $0) } == invalid)
         }
 
         @Test func nullInsideValidCalls() throws {

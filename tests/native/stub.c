@@ -143,3 +143,10 @@ rlx_status rlx_state_get(const rlx_state *state, const char *name, rlx_tensor *o
     return fail(RLX_STATUS_NOT_FOUND, error);
 }
 void rlx_state_destroy(rlx_state *state) { (void)state; }
+rlx_status rlx_placement_load(
+    const char *path, const char *function, int32_t units, rlx_placement **out, rlx_error **error) {
+    (void)path, (void)function, (void)units, (void)out;
+    return fail(RLX_STATUS_UNAVAILABLE, error);
+}
+const char *rlx_placement_json(const rlx_placement *placement) { (void)placement; return "{}"; }
+void rlx_placement_destroy(rlx_placement *placement) { (void)placement; }

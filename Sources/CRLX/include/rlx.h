@@ -87,6 +87,7 @@ typedef struct rlx_session rlx_session; /* a program planned for one store, with
 typedef struct rlx_model rlx_model;     /* a function that predicts on the cpu, whatever its interface */
 typedef struct rlx_state rlx_state;     /* the values of a model's states between predictions */
 typedef struct rlx_results rlx_results; /* what one prediction gave */
+typedef struct rlx_placement rlx_placement; /* which processors Core ML plans for a model's operations */
 
 /* A view of caller memory. `strides` are in bytes, may be zero or negative, NULL means C order. */
 typedef struct rlx_tensor {
@@ -278,6 +279,17 @@ rlx_status rlx_update_get_losses(const rlx_update *update, double *out, int64_t 
 rlx_status rlx_update_get_parameter(
     const rlx_update *update, const char *layer, int32_t kind, rlx_tensor *out, rlx_error **error);
 void rlx_update_destroy(rlx_update *update);
+
+/* Compiles an .mlpackage or .mlmodel (or takes an .mlmodelc) with Core ML and asks for its plan; nothing is run.
+ * `function` may be NULL: the default one. UNAVAILABLE where there is no Core ML that tells. */
+rlx_status rlx_placement_load(
+    const char *path, const char *function, int32_t units, rlx_placement **out, rlx_error **error);
+
+/* A JSON object that lives with the placement: `units` (an rlx_units), `counts` (steps by device) and `steps` in the
+ * order of the model, each with `function`, `operation` ("ios17.add", or a layer's kind), `outputs`, `supported` (devices:
+ * "cpu", "gpu", "ane", "other"), and where Core ML says them `preferred` (a device) and `cost` (a share of the whole). */
+const char *rlx_placement_json(const rlx_placement *placement);
+void rlx_placement_destroy(rlx_placement *placement);
 
 /* RLX_DECLARATIONS_END */
 
