@@ -48,7 +48,9 @@ public final class Plan: @unchecked Sendable {
     private let buffers: [String: Storage]
     private let residents: [Storage]
     private let resultRanges: [Range<UInt>]
-    /// Where each fed input is read from, in the order of `inputs`.
+    /// The own buffers of the fed inputs, in the order of `inputs`.
+    private let homes: [UnsafeMutableRawBufferPointer]
+    /// Where each fed input is read from.
     private var sources: [UnsafeRawPointer]
     private let checks: [RangeCheck]
     private let indexChecks: IndexChecks?
@@ -72,7 +74,7 @@ public final class Plan: @unchecked Sendable {
         var addresses: [Int: UnsafeMutableRawPointer] = [:]
         var inputBuffers: [String: Int] = [:]
         var feeds: [Int] = []
-        sources = []
+        var homes: [UnsafeMutableRawBufferPointer] = []
         for (feature, view) in zip(program.inputs, program.inputViews) {
             let storage =
                 if let resident = options.residents[feature.name] { resident } else {
@@ -81,7 +83,7 @@ public final class Plan: @unchecked Sendable {
             if options.residents[feature.name] == nil {
                 buffers[feature.name] = storage
                 feeds.append(view.buffer)
-                sources.append(UnsafeRawPointer(storage.bytes.baseAddress!))
+                homes.append(storage.bytes)
             }
             addresses[view.buffer] = storage.bytes.baseAddress!
             inputBuffers[feature.name] = view.buffer
@@ -126,6 +128,8 @@ public final class Plan: @unchecked Sendable {
         }
         self.resultRanges = resultRanges
         self.buffers = buffers
+        self.homes = homes
+        sources = homes.map { UnsafeRawPointer($0.baseAddress!) }
     }
 
     /// The buffer of a fed input or of a result: at one address for the plan's life. Nil for other names.
@@ -135,15 +139,15 @@ public final class Plan: @unchecked Sendable {
     /// to the input's own buffer. What cannot be read in place is copied to that buffer at once.
     /// - Throws: `RuntimeError.badOption` when it has not as many bytes as the input.
     public func read(_ input: Int, from memory: UnsafeRawBufferPointer?) throws(RuntimeError) {
-        let feature = inputs[input]
-        guard let own = buffers[feature.name]?.bytes, let home = own.baseAddress else { return }
+        let own = homes[input]
+        guard let home = own.baseAddress else { return }
         var source = UnsafeRawPointer(home)
         if let memory, memory.count != own.count {
             throw .badOption(
-                .mismatch(name: feature.name, got: "\(memory.count) bytes", expected: "\(own.count) bytes"))
+                .mismatch(name: inputs[input].name, got: "\(memory.count) bytes", expected: "\(own.count) bytes"))
         }
         if let memory, let start = memory.baseAddress, start != source {
-            if canReadInPlace(memory, feature.type) {
+            if canReadInPlace(memory, inputs[input].type) {
                 source = start
             } else {
                 own.copyMemory(from: memory)

@@ -23,15 +23,13 @@ final class CPUExecutor: Executor {
 
     func buffer(named name: String) -> Storage? { plan.buffer(named: name) }
 
-    func run(lending feeds: [LentFeed]) throws(RLXError) {
+    func lend(_ feed: Int, _ memory: UnsafeRawBufferPointer?) throws(RLXError) {
+        do { try plan.read(feed, from: memory) } catch { throw RLXError(error) }
+    }
+
+    func run() throws(RLXError) {
         for resident in residents { resident.bringHome() }
-        do {
-            defer { for feed in feeds { try? plan.read(feed.index, from: nil) } }
-            for feed in feeds { try plan.read(feed.index, from: feed.bytes) }
-            try plan.run()
-        } catch {
-            throw RLXError(error)
-        }
+        do { try plan.run() } catch { throw RLXError(error) }
         runs += 1
     }
 

@@ -28,8 +28,12 @@ final class CoreMLExecutor: Executor {
         .init(runs: runs, instructions: 0, arenaBytes: 0, backingCopies: backingCopies)
     }
 
-    func run(lending feeds: [LentFeed]) throws(RLXError) {
-        for feed in feeds { storages[binding.feeds[feed.index].name]?.bytes.copyMemory(from: feed.bytes) }
+    /// Core ML reads the feed's own buffer, so the values are copied there.
+    func lend(_ feed: Int, _ memory: UnsafeRawBufferPointer?) {
+        if let memory { storages[binding.feeds[feed].name]?.bytes.copyMemory(from: memory) }
+    }
+
+    func run() throws(RLXError) {
         try checkRanges()
         do {
             try CoreMLModel.queue.sync { try withAutoreleasePool { try predict() } }

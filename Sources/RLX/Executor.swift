@@ -7,8 +7,11 @@ protocol Executor: AnyObject {
     /// The buffer of a feed or of a result, in C order.
     func buffer(named name: String) -> Storage?
 
-    /// Runs once on what the feeds hold, those lent excepted. On an error the residents are unchanged.
-    func run(lending feeds: [LentFeed]) throws(RLXError)
+    /// Has runs read a feed, by its number, from memory of the caller's of the feed's size; nil: from its own buffer.
+    func lend(_ feed: Int, _ memory: UnsafeRawBufferPointer?) throws(RLXError)
+
+    /// Runs once on what the feeds hold. On an error the residents are unchanged.
+    func run() throws(RLXError)
 
     var statistics: ProgramSession.Statistics { get }
 }

@@ -55,8 +55,11 @@ public final class ProgramSession: @unchecked Sendable {
 
     public let feeds: [Feature]
     public let results: [Feature]
-    private let store: TensorStore
-    private let executor: any Executor
+    let store: TensorStore
+    let executor: any Executor
+    /// The buffers of `feeds` and of `results`.
+    let feedBuffers: [UnsafeMutableRawBufferPointer]
+    let resultBuffers: [UnsafeMutableRawBufferPointer]
 
     /// Inputs whose names are in the store now are read from there; the others are feeds.
     ///
@@ -69,30 +72,42 @@ public final class ProgramSession: @unchecked Sendable {
         feeds = binding.feeds
         results = binding.results
         self.store = store
-        executor =
+        let executor: any Executor =
             switch options.device {
             case .cpu: try CPUExecutor(binding, threads: options.threads)
             case .coreML: try CoreMLExecutor(binding, units: options.units)
             }
+        self.executor = executor
+        feedBuffers = try feeds.map { (feed) throws(RLXError) in try executor.storage(feed.name).bytes }
+        resultBuffers = try results.map { (result) throws(RLXError) in try executor.storage(result.name).bytes }
     }
 
     /// Runs once on what the feeds hold. On an error the store is unchanged.
-    public func run() throws(RLXError) { try run(lending: []) }
+    public func run() throws(RLXError) {
+        try store.withLock { () throws(RLXError) in try executor.run() }
+    }
 
-    /// Runs once; the lent feeds are read from the caller's memory, and what their buffers hold after it is not said.
+    /// Runs once; the lent feeds (`feed` of the numbers below `count`) are read from the caller's memory, and what
+    /// their buffers hold after it is not said.
     ///
     /// Throws `badShape` for memory of another size than the feed's.
-    package func run(lending lent: [LentFeed]) throws(RLXError) {
-        for feed in lent {
-            let feature = feeds[feed.index]
-            guard let count = elementCount(feature.shape), feed.bytes.count == count * feature.dtype.size else {
-                throw RLXError(
-                    .badShape,
-                    "'\(feature.name)' takes \(feature.dtype) of shape \(feature.shape.text), got \(feed.bytes.count) bytes",
-                    subject: feature.name)
+    package func run(lending count: Int, _ feed: (Int) throws(RLXError) -> LentFeed?) throws(RLXError) {
+        try store.withLock { () throws(RLXError) in
+            defer { takeBack() }
+            for position in 0..<count {
+                guard let lent = try feed(position) else { continue }
+                guard lent.bytes.count == feedBuffers[lent.index].count else {
+                    throw .wrongSize(feeds[lent.index], bytes: lent.bytes.count)
+                }
+                try executor.lend(lent.index, lent.bytes)
             }
+            try executor.run()
         }
-        try store.withLock { () throws(RLXError) in try executor.run(lending: lent) }
+    }
+
+    /// Feeds are read from their own buffers again.
+    func takeBack() {
+        for feed in feeds.indices { try? executor.lend(feed, nil) }
     }
 
     /// Copies a value into the buffer of a feed.
@@ -115,12 +130,17 @@ public final class ProgramSession: @unchecked Sendable {
     }
 
     private func buffer(among features: [Feature], _ name: String) throws(RLXError) -> (Feature, Storage) {
-        let feature = try features.feature(name)
-        guard let storage = executor.buffer(named: name) else {
-            throw RLXError(.internal, "the executor has no buffer for '\(name)'", subject: name)
-        }
-        return (feature, storage)
+        (try features.feature(name), try executor.storage(name))
     }
 
     public var statistics: Statistics { store.withLock { executor.statistics } }
+}
+
+extension Executor {
+    fileprivate func storage(_ name: String) throws(RLXError) -> Storage {
+        guard let storage = buffer(named: name) else {
+            throw RLXError(.internal, "the executor has no buffer for '\(name)'", subject: name)
+        }
+        return storage
+    }
 }

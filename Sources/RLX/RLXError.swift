@@ -78,6 +78,12 @@ extension RLXError {
             subject: name)
     }
 
+    static func wrongSize(_ feature: Feature, bytes: Int) -> RLXError {
+        RLXError(
+            .badShape, "'\(feature.name)' takes \(feature.dtype) of shape \(feature.shape.text), got \(bytes) bytes",
+            subject: feature.name)
+    }
+
     static func tooLarge(_ shape: [Int]) -> RLXError {
         RLXError(.badShape, "a tensor of shape \(shape.text) does not fit into memory")
     }

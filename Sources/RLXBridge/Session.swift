@@ -100,14 +100,14 @@ public func rlx_session_run_feeds(
 ) -> rlx_status {
     attempt(error) { () throws(RLXError) in
         let session: SessionHandle = try handle(session, "session")
-        var lent: [LentFeed] = []
-        for (position, feed) in try buffer(feeds, count: count, "feeds").enumerated() {
+        let feeds = try buffer(feeds, count: count, "feeds")
+        try session.session.run(lending: feeds.count) { (position) throws(RLXError) -> LentFeed? in
+            let feed = feeds[position]
             let index = try session.feed(nonNull(feed.name, "feeds.name"), guess: position)
-            guard let data = feed.data else { continue }
+            guard let data = feed.data else { return nil }
             guard feed.bytes >= 0 else { throw RLXError(.badShape, "feeds.bytes is too large", subject: "feeds") }
-            lent.append(LentFeed(index: index, bytes: UnsafeRawBufferPointer(start: data, count: feed.bytes)))
+            return LentFeed(index: index, bytes: UnsafeRawBufferPointer(start: data, count: feed.bytes))
         }
-        try session.session.run(lending: lent)
     }
 }
 

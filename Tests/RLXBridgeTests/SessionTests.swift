@@ -67,6 +67,68 @@ final class Session {
     }
 }
 
+/// Linear regression from zero weights.
+private struct Regression {
+    let store: Store
+    let session: Session
+
+    init(_ device: rlx_device) throws {
+        store = try Store()
+        try store.put("W", [0, 0, 0] as [Float], shape: [3, 1])
+        session = try Session(Program(memory: "linreg"), store, pairs: [("W", "W_next")], device: device)
+    }
+
+    func weights() throws -> [Float] { try store.get("W", shape: [3, 1]) }
+
+    /// `rlx_session_run_steps`: how many runs it made, and their losses.
+    func steps(
+        _ count: Int64, x: [Float], target: [Float], order: [Int64], rates: [Float], losses: inout [Float],
+        ending: rlx_ending = RLX_ENDING_NONE
+    ) throws -> Int64 {
+        var names: [UnsafeMutablePointer<CChar>] = []
+        defer { for name in names { free(name) } }
+        func name(_ text: String) -> UnsafePointer<CChar>? {
+            guard let copy = strdup(text) else { return nil }
+            names.append(copy)
+            return UnsafePointer(copy)
+        }
+        var done: Int64 = -1
+        try x.withUnsafeBytes { x in
+            try target.withUnsafeBytes { target in
+                try rates.withUnsafeBytes { rates in
+                    try order.withUnsafeBufferPointer { order in
+                        try losses.withUnsafeMutableBytes { losses in
+                            let feeds = [
+                                rlx_series(
+                                    name: name("target"), data: target.baseAddress, bytes: target.count,
+                                    block_bytes: 4, blocks: order.baseAddress, block_count: order.count),
+                                rlx_series(
+                                    name: name("x"), data: x.baseAddress, bytes: x.count, block_bytes: 12,
+                                    blocks: order.baseAddress, block_count: order.count),
+                                rlx_series(
+                                    name: name("lr"), data: rates.baseAddress, bytes: rates.count, block_bytes: 4,
+                                    blocks: nil, block_count: 0),
+                            ]
+                            let record = rlx_record(
+                                name: name("loss"), data: losses.baseAddress, bytes: losses.count,
+                                ending: Int32(bitPattern: ending.rawValue))
+                            try feeds.withUnsafeBufferPointer { feeds in
+                                try withUnsafePointer(to: record) { record in
+                                    var steps = rlx_steps(
+                                        size: MemoryLayout<rlx_steps>.size, count: count, feeds: feeds.baseAddress,
+                                        feed_count: feeds.count, records: record, record_count: 1, nanoseconds: 0)
+                                    try call { rlx_session_run_steps(session.handle, &steps, &done, $0) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        return done
+    }
+}
+
 extension BridgeTests {
     @Suite struct SessionTests {
         private let pairs = [("W", "W_next")]
@@ -133,6 +195,69 @@ extension BridgeTests {
             // The next run reads the session's own buffers again.
             try session.run()
             #expect(loss[0] == 0 || loss[0].isFinite)
+        }
+
+        @Test(arguments: [RLX_DEVICE_CPU, RLX_DEVICE_COREML]) func manyRunsInOneCall(_ device: rlx_device) throws {
+            // Four rows of x and target in another order each run, and a rate of its own.
+            let order: [Int64] = [0, 1, 2, 3, 4, 5, 6, 7, 7, 5, 3, 1, 6, 4, 2, 0, 1, 1, 2, 3, 5, 7, 0, 4]
+            let rates: [Float] = [0.1, 0.05, 0.025]
+            let (x, target) = (LinearRegression.x, LinearRegression.target)
+            let single = try Regression(device)
+            var expected: [Float] = []
+            for run in 0..<3 {
+                let rows = order[8 * run..<8 * run + 8].map { Int($0) }
+                try single.session.feed("x", rows.flatMap { x[3 * $0..<3 * $0 + 3] })
+                try single.session.feed("target", rows.map { target[$0] })
+                try single.session.feed("lr", [rates[run]])
+                try single.session.run()
+                expected.append(try single.session.buffer("loss")[0])
+            }
+            let many = try Regression(device)
+            var losses = [Float](repeating: -1, count: 3)
+            #expect(try many.steps(3, x: x, target: target, order: order, rates: rates, losses: &losses) == 3)
+            #expect(losses == expected)
+            #expect(try many.weights() == single.weights())
+            #expect(try many.session.statistics().runs == 3)
+
+            // The second run has a loss that is not finite: the call ends with it.
+            var broken = target
+            broken[1] = .infinity
+            let ended = try Regression(device)
+            let rows = order[8...].map { $0 } + order[..<8]
+            #expect(
+                try ended.steps(
+                    3, x: x, target: broken, order: [0, 2, 3, 4, 5, 6, 7, 0] + rows, rates: rates, losses: &losses,
+                    ending: RLX_ENDING_NOT_FINITE) == 2)
+            #expect(losses[0].isFinite && !losses[1].isFinite)
+        }
+
+        @Test func manyRunsRefuseWhatDoesNotFit() throws {
+            let regression = try Regression(RLX_DEVICE_CPU)
+            let before = try regression.weights()
+            let (x, target) = (LinearRegression.x, LinearRegression.target)
+            var losses: [Float] = [0, 0]
+            func code(
+                _ count: Int64, order: [Int64] = Array(0..<8) + Array(0..<8), rates: [Float] = [0.1, 0.1],
+                ending: Int32 = 0
+            ) -> rlx_status? {
+                do {
+                    _ = try regression.steps(
+                        count, x: x, target: target, order: order, rates: rates, losses: &losses,
+                        ending: rlx_ending(UInt32(bitPattern: ending)))
+                } catch { return (error as? Failure)?.code }
+                return nil
+            }
+            #expect(code(3) == RLX_STATUS_BAD_SHAPE)
+            #expect(code(2, rates: [0.1]) == RLX_STATUS_BAD_SHAPE)
+            #expect(code(2, order: Array(0..<15)) == RLX_STATUS_BAD_SHAPE)
+            #expect(code(.max) == RLX_STATUS_BAD_SHAPE)
+            #expect(code(-1) == RLX_STATUS_INVALID_ARGUMENT)
+            #expect(code(1, order: Array(1...8)) == RLX_STATUS_INVALID_ARGUMENT)
+            #expect(code(1, order: [-1] + Array(0..<7)) == RLX_STATUS_INVALID_ARGUMENT)
+            #expect(code(1, ending: 7) == RLX_STATUS_INVALID_ARGUMENT)
+            #expect(code(0) == nil)
+            #expect(try regression.weights() == before)
+            #expect(code(1) == nil)
         }
 
         @Test func sessionsShareTheStore() throws {

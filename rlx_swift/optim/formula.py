@@ -156,6 +156,16 @@ def trace(optimizer: Optimizer) -> dict[str, Formula]:
     return found
 
 
+def depends_on_step(optimizer: Optimizer) -> bool:
+    """Whether an optimizer's numbers may differ at two updates of one rate."""
+    _Path.current = _Path({})
+    try:
+        numbers = optimizer.scalars(cast(int, Traced("step")), 1.0)
+    except (_Fork, Exception):  # it does something with the step
+        return True
+    return any(isinstance(number, Traced) for number in numbers.values())
+
+
 def _explored(
     optimizer: Optimizer, answers: Mapping[Formula, bool], subject: str, paths_left: list[int]
 ) -> dict[str, Formula]:

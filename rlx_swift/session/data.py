@@ -37,15 +37,31 @@ class Batches:
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
         """The batches of the next epoch."""
+        return iter(self.next_epoch())
+
+    def next_epoch(self) -> Epoch:
+        """The next epoch, as what `fit` keeps in one piece."""
         order = np.random.default_rng([self._seed, self.epoch]).permutation(self._count) if self._shuffle else None
         self.epoch += 1
-        return (self._rows(i, order) for i in range(len(self)))
+        return Epoch(self._arrays, self._size, len(self), order)
 
-    def _rows(self, i: int, order: np.ndarray | None) -> dict[str, np.ndarray]:
-        rows: Any = slice(i * self._size, (i + 1) * self._size)
-        if order is not None:
-            rows = order[rows]
-        return {name: array[rows] for name, array in self._arrays.items()}
+
+class Epoch:
+    """The batches of one epoch: rows of `arrays` in `order`, or as they stand, `size` a batch."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], size: int, count: int, order: np.ndarray | None) -> None:
+        self.arrays, self.size, self.order, self._count = arrays, size, order, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, i: int) -> dict[str, np.ndarray]:
+        if not 0 <= i < self._count:
+            raise IndexError(i)
+        rows: Any = slice(i * self.size, (i + 1) * self.size)
+        if self.order is not None:
+            rows = self.order[rows]
+        return {name: array[rows] for name, array in self.arrays.items()}
 
 
 def batches(

@@ -50,6 +50,28 @@ class Direct(NamedTuple):
     run_lent: Callable[[Iterable[np.ndarray]], None]
 
 
+class Series(NamedTuple):
+    """An input's values for many runs: the places along the first axis of `values` that they read in their order.
+
+    `values` are in C order and of the input's type; as many places make one run as make the input. None: from the
+    beginning on.
+    """
+
+    values: np.ndarray
+    places: np.ndarray | None = None
+
+
+class Ran(NamedTuple):
+    """How many runs are whole, and each output as it was after each of them. It may be none: then a run by itself says
+    why, if there is a reason."""
+
+    done: int
+    outputs: dict[str, np.ndarray]
+
+
+Repeat = Callable[[Mapping[str, Series], int], Ran]  # feeds, and how often to run at most
+
+
 class Executable(Protocol):
     """A graph compiled for one store: params and buffers live there, assigns go there."""
 
@@ -77,9 +99,23 @@ class Executable(Protocol):
         """Where to feed the program without copies, if the device has such a place."""
         ...
 
+    def repeated(self, endings: Mapping[str, str]) -> Repeat | None:
+        """What runs many times in one call of the device, if it can; the program's outputs all have rank 0.
+
+        `endings` are outputs that make a run the last of its call when they are "zero" or "not_finite". A call takes no
+        more than a moment, so that the program can do something else: it may run less often than it is asked to.
+        """
+        ...
+
 
 class Device(Protocol):
+    """Attributes:
+    name: as users say it.
+    repeats: whether its programs can run many times in one call.
+    """
+
     name: str
+    repeats: bool
 
     def status(self) -> DeviceStatus: ...
     def kernel(self) -> str:

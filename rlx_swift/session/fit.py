@@ -17,6 +17,8 @@ from .feeds import require_mapping
 from .interrupt import Interrupt
 from .progress import Bar
 from .report import StepReport
+from .resident import ResidentLoop, Taken
+from .staging import Staged, staged
 
 if TYPE_CHECKING:
     from .training import TrainingSession
@@ -62,6 +64,9 @@ def fit(
     Ctrl-C raises KeyboardInterrupt between two steps. However the run ends, the session is ready for the next
     step: the micro-batches of an unfinished window are forgotten.
 
+    Batches that are in memory (`rlx.batches`, a list) go to the device many at a time, where `ts.resident_reason` is
+    empty and nothing looks at the run between two updates: no window, no `weight`, no callback with an `on_step`.
+
     Raises:
         ConfigError: a generator that can be read only once, with more than one epoch.
         FeedError: an epoch without batches.
@@ -74,7 +79,12 @@ def fit(
         with Interrupt() as interrupt, Bar(data, epochs, accumulate, progress) as bar:
             for epoch in range(1, epochs + 1):
                 bar.epoch(epoch)
-                updates = _updates(ts, data, accumulate, interrupt, weight or _rows)
+                many = accumulate == 1 and weight is None and not any(map(_watches, callbacks))
+                batches = staged(data) if many and not ts.resident_reason else None
+                updates = (
+                    _updates(ts, data, accumulate, interrupt, weight or _rows) if batches is None
+                    else _resident_updates(ts, batches, interrupt)
+                )
                 logs = {"epoch": epoch, **_epoch(ts, updates, history, health, callbacks, bar)}
                 if validation is not None:
                     logs["val_loss"] = _validate(ts, validation, weight or _rows)
@@ -96,13 +106,16 @@ class Health:
     def __init__(self) -> None:
         self._bad = self._skipped = 0
 
-    def observe(self, report: StepReport) -> None:
-        """Takes note of an update; raises NonFiniteError when enough is enough."""
-        self._skipped = self._skipped + 1 if report.skipped else 0
-        self._bad = 0 if report.skipped or math.isfinite(report.loss) else self._bad + 1
+    def observe(self, taken: Taken) -> None:
+        """Takes note of updates; raises NonFiniteError when enough is enough."""
+        if len(taken.losses) > 1:
+            self._bad = self._skipped = 0
+        loss = taken.losses[-1]
+        self._skipped = self._skipped + 1 if taken.skipped else 0
+        self._bad = 0 if taken.skipped or math.isfinite(loss) else self._bad + 1
         if self._bad == MOST_BAD_LOSSES:
             hint = "lower the learning rate, or clip the gradients"
-            raise NonFiniteError("fit()", f"{self._bad} losses in a row were not finite, the last {report.loss}", hint)
+            raise NonFiniteError("fit()", f"{self._bad} losses in a row were not finite, the last {loss}", hint)
         if self._skipped == MOST_SKIPS:
             hint = "look for the op with rlx.precision_report, or use a policy with more f32"
             raise NonFiniteError("fit()", f"{self._skipped} updates in a row had gradients that were not finite", hint)
@@ -129,18 +142,18 @@ def _check_settings(
 
 
 def _epoch(
-    ts: TrainingSession, updates: Iterable[tuple[StepReport, float]], history: History, health: Health,
+    ts: TrainingSession, updates: Iterable[tuple[Taken, float]], history: History, health: Health,
     callbacks: Sequence[Callback], bar: Bar,
 ) -> dict[str, float]:
     """The means over one epoch; sets `history.stopped` when a callback ends it early."""
     started, before, seen, total = time.perf_counter(), len(history.losses), 0.0, 0.0
-    for report, weight in updates:
-        history.losses.append(report.loss)
-        health.observe(report)
-        if not report.skipped:
-            seen, total = seen + weight, total + weight * report.loss
-        bar.advance(report.loss)
-        if any([callback.on_step(ts, report) for callback in callbacks]):
+    for taken, weight in updates:
+        history.losses += taken.losses
+        health.observe(taken)
+        for loss in taken.losses[:-1] if taken.skipped else taken.losses:
+            seen, total = seen + weight, total + weight * loss
+        bar.advance(taken.losses[-1], len(taken.losses))
+        if any([callback.on_step(ts, taken.last()) for callback in callbacks]):
             history.stopped = "a callback's on_step"
             break
     if len(history.losses) == before:
@@ -148,34 +161,50 @@ def _epoch(
     return {"loss": total / seen if seen else math.nan, "seconds": time.perf_counter() - started}
 
 
+def _watches(callback: Callback) -> bool:
+    """Whether it has an `on_step` of its own."""
+    return getattr(callback.on_step, "__func__", None) is not Callback.on_step
+
+
+def _resident_updates(ts: TrainingSession, batches: Staged, interrupt: Interrupt) -> Iterator[tuple[Taken, float]]:
+    """The updates from batches in memory, with the weight of each."""
+    loop, done = ResidentLoop(ts), 0
+    while done < len(batches):
+        weight = _weighed(batches[done], _rows)
+        with interrupt.held:
+            taken = loop.take(batches, done)
+        done += len(taken.losses)
+        yield taken, weight
+
+
 def _updates(
     ts: TrainingSession, data: Iterable[Batch], accumulate: int, interrupt: Interrupt, weight: Weight
-) -> Iterator[tuple[StepReport, float]]:
+) -> Iterator[tuple[Taken, float]]:
     """Each update with the weight of the batches behind it."""
     total = 0.0
     for batch in data:
         own = _weighed(batch, weight)
         with interrupt.held:
             if accumulate == 1:
-                report = ts.step(batch)
+                taken = Taken.one(ts.step(batch))
             else:
                 ts.accumulate(batch, weight=own)
         total += own
         if accumulate > 1:
             if ts.pending_accumulation < accumulate:
                 continue
-            report = _flushed(ts, interrupt)
-        yield report, total
+            taken = _flushed(ts, interrupt)
+        yield taken, total
         total = 0.0
     if ts.pending_accumulation:
         yield _flushed(ts, interrupt), total
 
 
-def _flushed(ts: TrainingSession, interrupt: Interrupt) -> StepReport:
+def _flushed(ts: TrainingSession, interrupt: Interrupt) -> Taken:
     with interrupt.held:
         ts.step_accumulated()
     assert ts.last_report is not None
-    return ts.last_report
+    return Taken.one(ts.last_report)
 
 
 def _weighed(batch: Batch, weight: Weight) -> float:

@@ -14,10 +14,11 @@ from ..ir.types import TensorType
 from ..lower.mil import lower
 from ..lower.names import feature_name
 from ..lower.package import to_bytes
-from .device import NO_SCALARS, DeviceStatus, Direct, Store
+from .device import NO_SCALARS, DeviceStatus, Direct, Ran, Repeat, Series, Store
 from .feeds import check_ranges, index_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
+CALL_NANOSECONDS = 50_000_000  # of many runs, so that Ctrl-C and a progress bar need not wait
 LEAST_LENT = 1 << 14  # bytes from which on a feed is read where it is; copying fewer is faster
 UNITS = {"cpu": "cpu", "gpu": "cpu_and_gpu", "ane": "cpu_and_ne", "all": "all"}  # RLX_COREML_UNITS
 PREDICTING_UNITS = "cpu_and_ne"
@@ -65,6 +66,7 @@ class NativeExecutable:
             ranges={lowered.inputs[n]: (0, r.bound) for n, r in self._ranges.items() if n not in self._holed},
             device=device, units=compute_units(graph),
         )
+        self._inputs, self._outputs = lowered.inputs, {name: lowered.outputs[name] for name in graph.outputs}
         self.inputs = {name: t.shape for name, t in graph.inputs.items()}
         feeds = {name: self._session.buffer(feature) for name, feature in lowered.inputs.items()}
         self._scalars = {name: buffer for name, buffer in feeds.items() if not graph.inputs[name].shape}
@@ -113,12 +115,35 @@ class NativeExecutable:
         outputs = {name: buffer for name, (buffer, _) in self._results.items()}
         return Direct({**self._feeds, **self._scalars}, outputs, self._lent, self._session.run, self._run_lent)
 
+    def repeated(self, endings: Mapping[str, str]) -> Repeat | None:
+        if self._written:
+            return None
+        from .._native.steps import Steps
+
+        features = self._inputs.values()
+        records = {feature: endings.get(name, "none") for name, feature in self._outputs.items()}
+        run, dtypes = Steps(self._session, list(features), records), [self._session.buffer(f).dtype for f in features]
+
+        def repeat(feeds: Mapping[str, Series], count: int) -> Ran:
+            try:
+                check_ranges(self._holed, {name: _read(feeds[name]) for name in self._holed})
+                given = [feeds[name] for name in self._inputs]
+                taken = [(x.astype(d, copy=False), places) for (x, places), d in zip(given, dtypes, strict=True)]
+                done, results = run(count, taken, CALL_NANOSECONDS)
+            except FeedError:
+                return Ran(0, {})
+            return Ran(done, {name: results[feature].ravel() for name, feature in self._outputs.items()})
+
+        return repeat
+
     def statistics(self) -> dict[str, int]:
         counts: dict[str, int] = self._session.statistics()
         return counts
 
 
 class NativeDevice:
+    repeats = True
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -163,6 +188,10 @@ def asked_units(default: str) -> str:
 def boundary_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Rank 0 travels as one element."""
     return shape or (1,)
+
+
+def _read(series: Series) -> np.ndarray:
+    return series.values if series.places is None else series.values[series.places]
 
 
 def _result(buffer: np.ndarray, type: TensorType) -> np.ndarray:

@@ -55,12 +55,15 @@ class NumpyExecutable:
     def direct(self) -> None:
         return None
 
+    def repeated(self, endings: Mapping[str, str]) -> None:
+        return None
+
     def run_scalars(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> dict[str, float]:
         return {name: value.item() for name, value in self.run(feeds, scalars).items()}
 
 
 class NumpyDevice:
-    name = "numpy"
+    name, repeats = "numpy", False
 
     def status(self) -> DeviceStatus:
         return DeviceStatus(self.name, True, f"the NumPy interpreter (NumPy {np.__version__})")

@@ -38,10 +38,10 @@ class Bar:
             self._draw()
             self._bar.set_description(f"epoch {number}/{self._epochs}", refresh=False)
 
-    def advance(self, loss: float) -> None:
-        """One update more."""
+    def advance(self, loss: float, updates: int = 1) -> None:
+        """So many updates more, the last with this loss."""
         if self._bar is not None:
-            self._waiting, self._loss = self._waiting + 1, loss
+            self._waiting, self._loss = self._waiting + updates, loss
             if time.perf_counter() >= self._next:
                 self._draw()
 

@@ -17,10 +17,11 @@ from ..optim.schedule import Schedule, rate
 from .compiled import Programs
 from .curvature import hessian_graph, probes
 from .device import Device, Executable
-from .names import LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
+from .names import FINITE, LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
 from .prepared import PreparedStep
 from .programs import Recipe, gradient_graph
 from .report import UpdatePath
+from .resident import Resident
 from .scaling import LossScale
 from .updates import Arrays, FusedUpdate, HostUpdate, Outcome, Scalars, Update
 from .weights import Weights
@@ -78,6 +79,7 @@ class Trainer:
         self._families: dict[str, Programs] = {}
         self.prepared: PreparedStep | None = None
         self._prepared: WeakKeyDictionary[Executable, PreparedStep | None] = WeakKeyDictionary()
+        self._residents: WeakKeyDictionary[Executable, Resident | None] = WeakKeyDictionary()
         self._retired: Counter[str] = Counter()
         self._seen: Graph | None = None
         self._noisy = False
@@ -88,7 +90,7 @@ class Trainer:
         self._retired = Counter(self.compiled())
         self.recipe, self.fused = recipe, fused
         self._usual, self.prepared = fused and not recipe.scaled and not recipe.rule.hessians, None
-        self._prepared = WeakKeyDictionary()
+        self._prepared, self._residents = WeakKeyDictionary(), WeakKeyDictionary()
         self._gradients = self._family(lambda forward: gradient_graph(forward, recipe))
         self._update: Update = update or HostUpdate(self._weights.store, self._gradients, recipe)
         self._hessians = {
@@ -148,6 +150,36 @@ class Trainer:
             direct = None if self._noisy else executable.direct()
             self._prepared[executable] = direct and PreparedStep(self, forward, direct)
         return self._prepared[executable]
+
+    def one_by_one(self, noisy: bool) -> str:
+        """Why updates cannot be many in one call of the device, as far as it is known; empty if they can."""
+        if not self.fused:
+            return "the host updates the weights; see fused_reason"
+        if self._hessians:
+            return "estimates of the Hessian are made between updates"
+        if noisy:
+            return "random numbers are drawn for each batch"
+        return "" if self._device.repeats else f"the {self._device.name} device makes one update a call"
+
+    def many(self, forward: Graph) -> Resident | None:
+        """What makes many updates in one call, if the program can; there must be no reason against it."""
+        executable = self._update.training_programs().get(forward)
+        if executable not in self._residents:
+            endings = {self.recipe.loss: "not_finite", **({FINITE: "zero"} if self.recipe.scaled else {})}
+            repeat = executable.repeated(endings)
+            self._residents[executable] = repeat and Resident(self, repeat)
+        return self._residents[executable]
+
+    def took(self, count: int, skipped: bool) -> None:
+        """Takes note of updates that `many` made; whether the last was skipped."""
+        applied = count - skipped
+        self.counters.steps += applied
+        self.counters.micro_batches += applied
+        self.counters.skips = 0 if applied else self.counters.skips
+        for _ in range(applied if self.scale.dynamic else 0):
+            self.scale.observe(True)
+        if skipped:
+            self._count(applied=False)
 
     def accumulate(self, forward: Graph, feeds: Arrays, weight: float) -> Scalars:
         """Adds one micro-batch to the window; the outputs of rank 0."""

@@ -26,10 +26,13 @@ from .compiled import Programs
 from .config import TrainConfig
 from .device import pick
 from .fit import Callback, History, fit
+from .interrupt import Interrupt
 from .names import require_unreserved
 from .programs import Recipe, evaluation_graph, prediction_graph
 from .report import Eligible, StepReport, Unsupported, UpdatePath
+from .resident import ResidentLoop
 from .scaling import loss_scale
+from .staging import StagedList, staged
 from .state import OptimizerState
 from .trainer import Trainer
 from .update_task import UpdateTask, eligibility
@@ -176,6 +179,13 @@ class TrainingSession:
         return self._fused_reason
 
     @property
+    def resident_reason(self) -> str:
+        """Why `run_steps` and `fit` call the device for each update; empty where one call makes many."""
+        if self._task is not None:
+            return "each update is a task of Core ML's"
+        return self._trainer.one_by_one(noisy=any(map(is_noise, sample(self.graph).inputs)))
+
+    @property
     def update_path(self) -> UpdatePath:
         """How steps update the weights."""
         return UpdatePath.MLUPDATETASK if self._task is not None else self._trainer.path
@@ -248,6 +258,26 @@ class TrainingSession:
             report = StepReport(outputs.pop(self.loss), trainer.path, not applied, outputs)
         self.last_report = report
         return report
+
+    def run_steps(self, batches: Iterable[Batch]) -> list[StepReport]:
+        """One update from each batch, as `step` makes them one after another, and what it would report of each.
+
+        Where `resident_reason` is empty one call of the device makes many of them, from batches that are in memory: the
+        next epoch of `rlx.batches`, or dicts of arrays of the inputs' own types. Other iterables are read to their end
+        first. When an update fails, those before it stand. Ctrl-C acts between two updates.
+
+        Raises as `step` does.
+        """
+        if isinstance(batches, Mapping):
+            raise ConfigError("run_steps batches", "expected batches, got a single dict", "use step(), or a list")
+        reports: list[StepReport] = []
+        loop = ResidentLoop(self)
+        data = staged(batches) or StagedList(list(batches))
+        with Interrupt() as interrupt:
+            while len(reports) < len(data):
+                with interrupt.held:
+                    reports += loop.take(data, len(reports)).reports()
+        return reports
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""

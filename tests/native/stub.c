@@ -87,6 +87,11 @@ rlx_status rlx_session_run_feeds(
     (void)session, (void)feeds, (void)feed_count;
     return fail(RLX_STATUS_BAD_FEED, error);
 }
+rlx_status rlx_session_run_steps(
+    rlx_session *session, const rlx_steps *steps, int64_t *done, rlx_error **error) {
+    (void)session, (void)steps, (void)done;
+    return fail(RLX_STATUS_BAD_FEED, error);
+}
 rlx_status rlx_session_get_statistics(rlx_session *session, rlx_session_statistics *out, rlx_error **error) {
     (void)session, (void)out;
     return fail(RLX_STATUS_INTERNAL, error);

@@ -139,6 +139,43 @@ typedef struct rlx_feed {
     size_t bytes;
 } rlx_feed;
 
+/* One feed's values for many runs, in caller memory: `bytes` of blocks in C order, `block_bytes` each. A run reads as many
+ * blocks as make the feed, one after another: the first run the blocks that `blocks` begins with, the next run the next;
+ * without `blocks` they come as they stand. */
+typedef struct rlx_series {
+    const char *name;
+    const void *data;
+    size_t bytes;
+    size_t block_bytes;
+    const int64_t *blocks;
+    size_t block_count;
+} rlx_series;
+
+typedef enum rlx_ending {
+    RLX_ENDING_NONE = 0,
+    RLX_ENDING_ZERO = 1,      /* the first element is zero */
+    RLX_ENDING_NOT_FINITE = 2 /* the first element is an infinity or NaN */
+} rlx_ending;
+
+/* Caller memory for a result of many runs, that of the first run first. The call ends with a run that leaves what
+ * `ending` says. */
+typedef struct rlx_record {
+    const char *name;
+    void *data;
+    size_t bytes;
+    int32_t ending; /* rlx_ending */
+} rlx_record;
+
+typedef struct rlx_steps {
+    size_t size;
+    int64_t count; /* of runs */
+    const rlx_series *feeds;
+    size_t feed_count;
+    const rlx_record *records;
+    size_t record_count;
+    int64_t nanoseconds; /* no run begins so long after the first; 0: without limit */
+} rlx_steps;
+
 /* Counts since the session was made. */
 typedef struct rlx_session_statistics {
     size_t size;
@@ -219,6 +256,12 @@ rlx_status rlx_session_run(rlx_session *session, rlx_error **error);
  * said what their buffers hold afterwards. Fastest when the feeds stand in the order of the program's inputs. */
 rlx_status rlx_session_run_feeds(
     rlx_session *session, const rlx_feed *feeds, size_t feed_count, rlx_error **error);
+
+/* As rlx_session_run, `steps->count` times or until an ending or the limit of time. `done` is the number of runs that
+ * are whole, on an error too: it is of the run after them, which changed nothing. Feeds without a series are read from
+ * their buffers; it is not said what the buffers of the others hold afterwards. */
+rlx_status rlx_session_run_steps(
+    rlx_session *session, const rlx_steps *steps, int64_t *done, rlx_error **error);
 
 rlx_status rlx_session_get_statistics(rlx_session *session, rlx_session_statistics *out, rlx_error **error);
 void rlx_session_destroy(rlx_session *session);
