@@ -72,10 +72,10 @@ private struct Regression {
     let store: Store
     let session: Session
 
-    init(_ device: rlx_device) throws {
+    init() throws {
         store = try Store()
         try store.put("W", [0, 0, 0] as [Float], shape: [3, 1])
-        session = try Session(Program(memory: "linreg"), store, pairs: [("W", "W_next")], device: device)
+        session = try Session(Program(memory: "linreg"), store, pairs: [("W", "W_next")])
     }
 
     func weights() throws -> [Float] { try store.get("W", shape: [3, 1]) }
@@ -197,12 +197,12 @@ extension BridgeTests {
             #expect(loss[0] == 0 || loss[0].isFinite)
         }
 
-        @Test(arguments: [RLX_DEVICE_CPU, RLX_DEVICE_COREML]) func manyRunsInOneCall(_ device: rlx_device) throws {
+        @Test func manyRunsInOneCall() throws {
             // Four rows of x and target in another order each run, and a rate of its own.
             let order: [Int64] = [0, 1, 2, 3, 4, 5, 6, 7, 7, 5, 3, 1, 6, 4, 2, 0, 1, 1, 2, 3, 5, 7, 0, 4]
             let rates: [Float] = [0.1, 0.05, 0.025]
             let (x, target) = (LinearRegression.x, LinearRegression.target)
-            let single = try Regression(device)
+            let single = try Regression()
             var expected: [Float] = []
             for run in 0..<3 {
                 let rows = order[8 * run..<8 * run + 8].map { Int($0) }
@@ -212,7 +212,7 @@ extension BridgeTests {
                 try single.session.run()
                 expected.append(try single.session.buffer("loss")[0])
             }
-            let many = try Regression(device)
+            let many = try Regression()
             var losses = [Float](repeating: -1, count: 3)
             #expect(try many.steps(3, x: x, target: target, order: order, rates: rates, losses: &losses) == 3)
             #expect(losses == expected)
@@ -222,7 +222,7 @@ extension BridgeTests {
             // The second run has a loss that is not finite: the call ends with it.
             var broken = target
             broken[1] = .infinity
-            let ended = try Regression(device)
+            let ended = try Regression()
             let rows = order[8...].map { $0 } + order[..<8]
             #expect(
                 try ended.steps(
@@ -232,7 +232,7 @@ extension BridgeTests {
         }
 
         @Test func manyRunsRefuseWhatDoesNotFit() throws {
-            let regression = try Regression(RLX_DEVICE_CPU)
+            let regression = try Regression()
             let before = try regression.weights()
             let (x, target) = (LinearRegression.x, LinearRegression.target)
             var losses: [Float] = [0, 0]

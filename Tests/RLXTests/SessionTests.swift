@@ -57,6 +57,36 @@ struct Regression {
     }
     #endif
 
+    @Test(arguments: Way.all) func manyRunsAreRunsOneByOne(_ way: Way) throws {
+        try way { options in
+            let single = try Regression(options)
+            let many = try Regression(options)
+            let rates: [Float] = [0.1, 0.05, 0.025]
+            let expected = try rates.map { rate in
+                try single.session.feed("lr", Tensor([rate], shape: [1]))
+                return try single.step()
+            }
+            var losses: [Float] = [0, 0, 0]
+            var done = 0
+            try rates.withUnsafeBytes { rates in
+                try losses.withUnsafeMutableBytes { losses in
+                    try many.session.run(
+                        3,
+                        feeds: [
+                            .init(feed: many.session.feeds.index(of: "lr"), data: rates, blockBytes: 4, blocks: nil)
+                        ],
+                        records: [
+                            .init(result: many.session.results.index(of: "loss"), data: losses, ending: .zero)
+                        ],
+                        nanoseconds: 0, done: &done)
+                }
+            }
+            #expect(done == 3)
+            #expect(losses == expected)
+            #expect(try many.weights() == single.weights())
+        }
+    }
+
     @Test func devicesTakeTurnsOnOneStore() throws {
         let cpu = try Way.cpu { try Regression($0) }
         let expected = try (0..<6).map { _ in try cpu.step() }

@@ -122,8 +122,7 @@ class Graph:
         subject = "constant"
         array = dtypes.as_array(value, subject)
         kind = dtype or dtypes.of_numpy(array.dtype, subject)
-        host = np.array(dtypes.to_host(array, kind, subject), order="C")
-        host.flags.writeable = False
+        host = _frozen(dtypes.to_host(array, kind, subject))
         key = (kind, host.shape, host.tobytes() if host.nbytes <= 64 else hashlib.sha256(host.data).digest())
         if key not in self._shared:
             self._shared[key] = self._constant(host, kind)
@@ -311,4 +310,13 @@ def checked_init(init: Init, type: TensorType, subject: str) -> Any:
     array = dtypes.to_host(init, type.dtype, subject)
     if array.ndim and array.shape != type.shape:
         raise ShapeError(subject, f"expected an initial value of shape {type.shape}, got {array.shape}")
-    return np.array(np.broadcast_to(array, type.shape), order="C")
+    return _frozen(np.broadcast_to(array, type.shape) if array.shape != type.shape else array)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """The values in memory that nobody writes: graphs made from one another share them."""
+    if type(array) is np.ndarray and array.base is None and array.flags.c_contiguous and not array.flags.writeable:
+        return array
+    copy = np.array(array, order="C")
+    copy.flags.writeable = False
+    return copy

@@ -47,7 +47,11 @@ class NumpyNamespace:
     sqrt, exp, log, abs = _static(np.sqrt, np.exp, np.log, np.abs)
     sign, square, maximum, minimum = _static(np.sign, np.square, np.maximum, np.minimum)
     sum, mean, max, transpose = _static(np.sum, np.mean, np.max, np.transpose)
-    reshape, zeros_like, full_like = _static(np.reshape, np.zeros_like, np.full_like)
+    reshape, full_like = _static(np.reshape, np.full_like)
+
+    @staticmethod
+    def zeros_like(x: Array) -> Array:
+        return np.zeros(np.shape(x), np.asarray(x).dtype)  # unlike np.zeros_like, this does not touch the memory
 
     @staticmethod
     def where(condition: Array, x: Array, y: Array) -> Array:

@@ -68,7 +68,7 @@ class Rule:
     def start(self, param: str, value: np.ndarray) -> dict[str, np.ndarray]:
         """The values of `resident` before the first update, for a param that has `value`."""
         slots = self._of[param].init(NUMPY, value)
-        values = {state_name(param, slot): np.array(array, np.float32) for slot, array in slots.items()}
+        values = {state_name(param, slot): np.asarray(array, np.float32) for slot, array in slots.items()}
         beside = {average_name(param): value, previous_name(param): value, hessian_name(param): np.zeros_like(value)}
         return values | {name: array for name, array in beside.items() if name in self.resident(param)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,6 @@ class TrainingSession:
         self._policy = PrecisionPolicy.ALWAYS_F32
         self._fused_reason = "with_fused_optimizer() was not called"
         self._batches = feeding.BatchCheck(graph)
-        predicting = prediction_graph(form, self.loss, self._policy)
-        self._prediction_inputs = [name for name in predicting.inputs if not is_noise(name)]
         self._trained.choose(trainable, 0)
         self._weights.set(self._trained.starts(self._weights))
         scale = loss_scale(self.config.loss_scale, half=False)
@@ -90,6 +89,11 @@ class TrainingSession:
         self._configure()
         self._task = UpdateTask(self) if self.config.update_path else None
         self.last_report: StepReport | None = None
+
+    @cached_property
+    def _prediction_inputs(self) -> list[str]:
+        predicting = prediction_graph(sample(self.graph), self.loss, PrecisionPolicy.ALWAYS_F32)
+        return [name for name in predicting.inputs if not is_noise(name)]
 
     def _configure(self, fused: bool | None = None) -> None:
         """Makes programs anew for the present params, policy and way of updating."""

@@ -7,6 +7,7 @@ On an error nothing has changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -138,7 +139,7 @@ class FusedUpdate:
     path = UpdatePath.FUSED
 
     def __init__(self, device: Device, store: Store, recipe: Recipe) -> None:
-        self._apply_graph, self._given_graph = apply_graph(recipe), given_graph(recipe)
+        self._recipe, self._given_graph = recipe, given_graph(recipe)
         self._steps = Programs(device, store, lambda forward: step_graph(forward, recipe))
         self._accumulations = Programs(device, store, lambda forward: accumulate_graph(forward, recipe))
         self._applies = Programs(device, store, lambda graph: graph)
@@ -163,6 +164,10 @@ class FusedUpdate:
         feeds = {gradient_name(name): gradient for name, gradient in gradients.items()}
         results = self._givens.get(self._given_graph).run_scalars(feeds, self._named(numbers, NO_SCALARS))
         return bool(results.pop(FINITE, True))
+
+    @cached_property
+    def _apply_graph(self) -> Graph:
+        return apply_graph(self._recipe)
 
     def _named(self, numbers: Numbers, others: Mapping[str, float]) -> Scalars:
         named = {full: numbers[group][name] for group, name, full in self._names}
