@@ -74,14 +74,15 @@ class Run:
     def __init__(self, wl):
         self.i, self.wl = 0, wl
         graph = rlx.Graph(wl.name)
-        P = {name: graph.param(name, value.shape, value) for name, value in wl.params.items()}
+        P = {name: graph.param(name, value.shape) for name, value in wl.params.items()}
         inputs = [
             graph.input(name, value.shape, rlx.i32 if value.dtype == np.int32 else rlx.f32)
             for name, value in wl.batches[0].items()
         ]
         graph.set_outputs({"loss": MODELS[wl.kind](P, *inputs)})
         config = rlx.TrainConfig(lr=wl.opt["lr"], optimizer=optimizer(wl.opt))
-        self.ts = rlx.TrainingSession(graph, config=config, device="cpu").with_fused_optimizer()
+        ts = rlx.TrainingSession(graph, initial=wl.params, config=config, device="cpu")
+        self.ts = ts.with_fused_optimizer()
         assert self.ts.fused_active, self.ts.fused_reason
         self.batches = [{"p": b["g"]} for b in wl.batches] if wl.kind == "opt" else wl.batches
 

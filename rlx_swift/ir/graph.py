@@ -310,7 +310,9 @@ def checked_init(init: Init, type: TensorType, subject: str) -> Any:
     array = dtypes.to_host(init, type.dtype, subject)
     if array.ndim and array.shape != type.shape:
         raise ShapeError(subject, f"expected an initial value of shape {type.shape}, got {array.shape}")
-    return _frozen(np.broadcast_to(array, type.shape) if array.shape != type.shape else array)
+    if not any(array.strides) and array.size:  # one number for all elements takes no memory for each
+        return np.broadcast_to(array[(0,) * array.ndim].copy(), type.shape)
+    return _frozen(array)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

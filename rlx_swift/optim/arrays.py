@@ -47,11 +47,7 @@ class NumpyNamespace:
     sqrt, exp, log, abs = _static(np.sqrt, np.exp, np.log, np.abs)
     sign, square, maximum, minimum = _static(np.sign, np.square, np.maximum, np.minimum)
     sum, mean, max, transpose = _static(np.sum, np.mean, np.max, np.transpose)
-    reshape, full_like = _static(np.reshape, np.full_like)
-
-    @staticmethod
-    def zeros_like(x: Array) -> Array:
-        return np.zeros(np.shape(x), np.asarray(x).dtype)  # unlike np.zeros_like, this does not touch the memory
+    reshape, zeros_like, full_like = _static(np.reshape, np.zeros_like, np.full_like)
 
     @staticmethod
     def where(condition: Array, x: Array, y: Array) -> Array:
@@ -60,6 +56,14 @@ class NumpyNamespace:
     @staticmethod
     def matmul(x: Array, y: Array, transpose_x: bool = False, transpose_y: bool = False) -> Array:
         return np.matmul(np.swapaxes(x, -1, -2) if transpose_x else x, np.swapaxes(y, -1, -2) if transpose_y else y)
+
+
+class LeanNamespace(NumpyNamespace):
+    """As NumpyNamespace, but zeros take no memory and cannot be written to."""
+
+    @staticmethod
+    def zeros_like(x: Array) -> Array:
+        return np.broadcast_to(np.zeros((), np.asarray(x).dtype), np.shape(x))
 
 
 class GraphNamespace:
@@ -76,4 +80,5 @@ class GraphNamespace:
 
 
 NUMPY: Namespace = cast(Namespace, NumpyNamespace())
+LEAN: Namespace = cast(Namespace, LeanNamespace())
 GRAPH: Namespace = cast(Namespace, GraphNamespace())

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ConfigError
 from ..ir.types import Shape
 from ..optim import Clip
-from ..optim.arrays import NUMPY, Array, Namespace
+from ..optim.arrays import LEAN, NUMPY, Array, Namespace
 from ..optim.groups import Assignment
 from ..optim.requirement import HessianDiag, PreviousGradient
 from .names import average_name, hessian_name, previous_name, state_name
@@ -47,7 +47,14 @@ class Rule:
 
     def _slot_shapes(self, param: str) -> dict[str, Shape]:
         blank = np.broadcast_to(np.float32(0), self.shapes[param])  # takes no memory
-        return {slot: np.shape(value) for slot, value in self._of[param].init(NUMPY, blank).items()}
+        return {slot: np.shape(value) for slot, value in self._initial(param, blank).items()}
+
+    def _initial(self, param: str, value: np.ndarray) -> dict[str, Any]:
+        """The state before the first update of a param that has `value`."""
+        try:
+            return self._of[param].init(LEAN, value)
+        except ValueError:  # it writes to its zeros
+            return self._of[param].init(NUMPY, value)
 
     def resident(self, param: str) -> dict[str, Shape]:
         """What the update keeps on the device for a param, beside the param: shapes by name there."""
@@ -67,7 +74,7 @@ class Rule:
 
     def start(self, param: str, value: np.ndarray) -> dict[str, np.ndarray]:
         """The values of `resident` before the first update, for a param that has `value`."""
-        slots = self._of[param].init(NUMPY, value)
+        slots = self._initial(param, value)
         values = {state_name(param, slot): np.asarray(array, np.float32) for slot, array in slots.items()}
         beside = {average_name(param): value, previous_name(param): value, hessian_name(param): np.zeros_like(value)}
         return values | {name: array for name, array in beside.items() if name in self.resident(param)}

@@ -107,8 +107,9 @@ class Trainer:
         for param in recipe.rule.shapes:
             names = recipe.rule.resident(param).keys()
             if not all(name in store for name in names):
-                for name, value in recipe.rule.start(param, store.get(param)).items():
-                    store.put(name, value)
+                values = recipe.rule.start(param, store.get(param))
+                while values:  # each goes when the store has it
+                    store.put(*values.popitem())
             self.resident |= names
 
     def _family(self, build: Callable[[Graph], Graph]) -> Programs:
