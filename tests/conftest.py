@@ -47,6 +47,7 @@ def _judged_programs() -> Iterator[None]:
     from tests.programs import judge_all
 
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("RLX_CACHE", "")  # what is read from a cache is not judged
         judge_all(monkeypatch)
         yield
 

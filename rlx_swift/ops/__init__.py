@@ -4,6 +4,7 @@ One family a module, one record an op (`rlx_swift.ir.op.Op`). A function that is
 its module and is exported here; importing a family declares its ops.
 """
 
+from ..ir.op import registry
 from . import primitives as primitives
 from .activation import (
     clip,
@@ -85,6 +86,8 @@ from .softmax import log_softmax, softmax
 from .softmax_cross_entropy import softmax_cross_entropy_with_logits
 from .statistics import norm, std, var
 from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, tanh
+
+OWN = frozenset(registry())  # beside those that callers make
 
 __all__ = [
     "abs",

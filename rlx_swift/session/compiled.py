@@ -24,12 +24,17 @@ from .weights import Weights, initial_values
 class Programs:
     """Executables of one family (the same graph at different sizes), made on first use, the last few kept.
 
+    `source` gives the key under which the device may keep what it makes of a forward graph.
+
     Attributes:
         compiled: how many were made so far.
     """
 
-    def __init__(self, device: Device, store: Store, build: Callable[[Graph], Graph]) -> None:
-        self._device, self._store, self._build = device, store, build
+    def __init__(
+        self, device: Device, store: Store, build: Callable[[Graph], Graph],
+        source: Callable[[Graph], str] | None = None,
+    ) -> None:
+        self._device, self._store, self._build, self._source = device, store, build, source
         self._made: OrderedDict[tuple[Shape, ...], Executable] = OrderedDict()
         self._last: tuple[Graph | None, Executable | None] = (None, None)
         self.compiled = 0
@@ -42,13 +47,17 @@ class Programs:
         key = tuple([t.shape for t in forward.inputs.values()])
         executable = self._made.get(key)
         if executable is None:
-            executable = self._made[key] = self._device.compile(self._build(forward), self._store)
+            executable = self._made[key] = self._compiled(forward)
             self.compiled += 1
             if len(self._made) > KEPT:
                 self._made.popitem(last=False)
         self._made.move_to_end(key)
         self._last = (forward, executable)
         return executable
+
+    def _compiled(self, forward: Graph) -> Executable:
+        source = self._source(forward) if self._source else ""
+        return self._device.compile_kept(source, lambda: self._build(forward), self._store)
 
     def statistics(self) -> dict[str, int]:
         """What the device counts of the program that was used last."""

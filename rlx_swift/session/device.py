@@ -124,6 +124,9 @@ class Device(Protocol):
 
     def make_store(self) -> Store: ...
     def compile(self, graph: Graph, store: Store) -> Executable: ...
+    def compile_kept(self, key: str, build: Callable[[], Graph], store: Store) -> Executable:
+        """As `compile`, of a graph that is built only where nothing is kept under the key; nothing is under ""."""
+        ...
 
 
 def _numpy() -> Device:

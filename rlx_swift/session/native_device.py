@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from ..dtypes import bool_
 from ..errors import ConfigError, FeedError, RlxError
 from ..ir.graph import Graph
 from ..ir.types import TensorType
-from ..lower.mil import lower
 from ..lower.names import feature_name
-from ..lower.package import to_bytes
+from .artifact import Artifact, artifact
+from .cache import cached
 from .device import NO_SCALARS, DeviceStatus, Direct, Ran, Repeat, Series, Store
-from .feeds import check_ranges, index_ranges
+from .feeds import check_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
 CALL_NANOSECONDS = 50_000_000  # of many runs, so that Ctrl-C and a progress bar need not wait
@@ -51,36 +51,31 @@ class NativeStore:
 class NativeExecutable:
     """One lowered program, planned for one store; small feeds and results are the session's own memory."""
 
-    def __init__(self, graph: Graph, store: NativeStore, device: str) -> None:
+    def __init__(self, made: Artifact, store: NativeStore, device: str, units: str) -> None:
         from .._native.handles import NativeSession, Program
 
-        lowered = lower(graph, portable=device == "coreml")
-        model, weights = to_bytes(lowered.model)
-        self._ranges = {name: range for name, range in index_ranges(graph).items() if name in lowered.inputs}
+        self._made, self._ranges, self._store = made, made.ranges, store
         self._holed = {name: range for name, range in self._ranges.items() if range.replaced}
-        read = lowered.params.keys() | lowered.buffers.keys()
-        self._store = store
         self._session = NativeSession(
-            Program.load_memory(model, weights or None), store.handle,
-            pairs={feature_name(name): output for name, output in lowered.assigns.items() if name in read},
-            ranges={lowered.inputs[n]: (0, r.bound) for n, r in self._ranges.items() if n not in self._holed},
-            device=device, units=compute_units(graph),
+            Program.load_memory(made.model, made.weights or None), store.handle,
+            pairs={feature_name(name): output for name, output in made.pairs.items()},
+            ranges={made.inputs[n]: (0, r.bound) for n, r in self._ranges.items() if n not in self._holed},
+            device=device, units=units,
         )
-        self._inputs, self._outputs = lowered.inputs, {name: lowered.outputs[name] for name in graph.outputs}
-        self.inputs = {name: t.shape for name, t in graph.inputs.items()}
-        feeds = {name: self._session.buffer(feature) for name, feature in lowered.inputs.items()}
-        self._scalars = {name: buffer for name, buffer in feeds.items() if not graph.inputs[name].shape}
-        lent = [n for n, b in feeds.items() if b.nbytes >= LEAST_LENT and b.dtype == graph.inputs[n].dtype.numpy]
-        self._feeds = {n: b for n, b in feeds.items() if graph.inputs[n].shape and n not in lent}
+        types = made.input_types
+        self.inputs = {name: type.shape for name, type in types.items()}
+        feeds = {name: self._session.buffer(feature) for name, feature in made.inputs.items()}
+        self._scalars = {name: buffer for name, buffer in feeds.items() if not types[name].shape}
+        lent = [n for n, b in feeds.items() if b.nbytes >= LEAST_LENT and b.dtype == types[n].dtype.numpy]
+        self._feeds = {n: b for n, b in feeds.items() if types[n].shape and n not in lent}
         self._lent = lent
-        self._run_lent = self._session.lending([lowered.inputs[name] for name in lent])
+        self._run_lent = self._session.lending([made.inputs[name] for name in lent])
         self._results = {
-            name: (self._session.buffer(lowered.outputs[name]), tensor.type) for name, tensor in graph.outputs.items()
+            name: (self._session.buffer(made.outputs[name]), type) for name, type in made.output_types.items()
         }
         # A pair joins an input with an output; what is only written is an output alone.
         self._written = {
-            name: (self._session.buffer(output), graph.leaf(name).type)
-            for name, output in lowered.assigns.items() if name not in read
+            name: (self._session.buffer(output), made.written_types[name]) for name, output in made.written.items()
         }
 
     def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
@@ -120,19 +115,19 @@ class NativeExecutable:
             return None
         from .._native.steps import Steps
 
-        features = self._inputs.values()
-        records = {feature: endings.get(name, "none") for name, feature in self._outputs.items()}
+        features, outputs = self._made.inputs.values(), self._made.outputs
+        records = {feature: endings.get(name, "none") for name, feature in outputs.items()}
         run, dtypes = Steps(self._session, list(features), records), [self._session.buffer(f).dtype for f in features]
 
         def repeat(feeds: Mapping[str, Series], count: int) -> Ran:
             try:
                 check_ranges(self._holed, {name: _read(feeds[name]) for name in self._holed})
-                given = [feeds[name] for name in self._inputs]
+                given = [feeds[name] for name in self._made.inputs]
                 taken = [(x.astype(d, copy=False), places) for (x, places), d in zip(given, dtypes, strict=True)]
                 done, results = run(count, taken, CALL_NANOSECONDS)
             except FeedError:
                 return Ran(0, {})
-            return Ran(done, {name: results[feature].ravel() for name, feature in self._outputs.items()})
+            return Ran(done, {name: results[feature].ravel() for name, feature in outputs.items()})
 
         return repeat
 
@@ -167,7 +162,15 @@ class NativeDevice:
 
     def compile(self, graph: Graph, store: Store) -> NativeExecutable:
         assert isinstance(store, NativeStore)
-        return NativeExecutable(graph, store, self.name)
+        made = artifact(graph, portable=self.name == "coreml")
+        return NativeExecutable(made, store, self.name, compute_units(graph))
+
+    def compile_kept(self, key: str, build: Callable[[], Graph], store: Store) -> NativeExecutable:
+        if self.name != "cpu":
+            return self.compile(build(), store)
+        assert isinstance(store, NativeStore)
+        made = cached(key, lambda: artifact(build(), portable=False))
+        return NativeExecutable(made, store, self.name, asked_units(PREDICTING_UNITS))
 
 
 def compute_units(graph: Graph) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -77,3 +77,6 @@ class NumpyDevice:
     def compile(self, graph: Graph, store: Store) -> NumpyExecutable:
         assert isinstance(store, NumpyStore)
         return NumpyExecutable(graph, store)
+
+    def compile_kept(self, key: str, build: Callable[[], Graph], store: Store) -> NumpyExecutable:
+        return self.compile(build(), store)

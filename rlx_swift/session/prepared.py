@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,9 @@ class PreparedStep:
         trainer = self._trainer
         counters = trainer.counters
         steps = counters.steps
-        lr = rate(trainer.schedule, steps)
+        lr = trainer.schedule(steps)
+        if type(lr) is not float or not 0.0 <= lr < inf:
+            lr = rate(trainer.schedule, steps)
         for scalars, since, scale, count, slots in self._optimizers:
             numbers = scalars(steps - since + 1, lr * scale)
             if len(numbers) != count:

@@ -45,8 +45,11 @@ class Taken(NamedTuple):
 
     def reports(self) -> list[StepReport]:
         """What `step` would have said of each."""
+        path, outputs = self.path, self.outputs
+        if not outputs:
+            return [*[StepReport(loss, path, False, {}) for loss in self.losses[:-1]], self.last()]
         reports = [
-            StepReport(loss, self.path, False, {name: x[k] for name, x in self.outputs.items()})
+            StepReport(loss, path, False, {name: x[k] for name, x in outputs.items()})
             for k, loss in enumerate(self.losses[:-1])
         ]
         return [*reports, self.last()]

@@ -25,6 +25,7 @@ class Rule:
     Attributes:
         assignments: the optimizers with their params.
         shapes: of the trained params by name, in the graph's order.
+        clip, ema: as in the config.
         slots: shape of each state slot, by param and slot.
         hessians: for each kind of Hessian estimate, the params that need it.
         previous: the params whose update reads the gradient at the weights of before; those are kept of all params.
@@ -33,7 +34,7 @@ class Rule:
     def __init__(
         self, assignments: Sequence[Assignment], shapes: Mapping[str, Shape], clip: Clip | None, ema: float | None
     ) -> None:
-        self.assignments, self.shapes, self._clip, self._ema = tuple(assignments), dict(shapes), clip, ema
+        self.assignments, self.shapes, self.clip, self.ema = tuple(assignments), dict(shapes), clip, ema
         self._of = {name: each.optimizer for each in self.assignments for name in each.params}
         self.slots = {name: self._slot_shapes(name) for name in self.shapes}
         self.hessians: dict[HessianDiag, tuple[str, ...]] = {}
@@ -60,7 +61,7 @@ class Rule:
         """What the update keeps on the device for a param, beside the param: shapes by name there."""
         shape = self.shapes[param]
         kept = {state_name(param, slot): slot_shape for slot, slot_shape in self.slots[param].items()}
-        if self._ema is not None:
+        if self.ema is not None:
             kept[average_name(param)] = shape
         if self.previous:
             kept[previous_name(param)] = shape
@@ -120,8 +121,8 @@ class Rule:
         `previous` has the gradients at the weights of before, where they are needed; `read(name)` is the present
         value on the device; `settled(name, new, old)` makes sure that a new value is of the old one's type.
         """
-        if self._clip is not None:
-            gradients, previous = self._clip.apply(xp, gradients), self._clip.apply(xp, previous)
+        if self.clip is not None:
+            gradients, previous = self.clip.apply(xp, gradients), self.clip.apply(xp, previous)
         values: dict[str, Array] = {}
         for each, scalars in zip(self.assignments, numbers, strict=True):
             for name in each.params:
@@ -138,9 +139,9 @@ class Rule:
                 values[name] = value = settled(name, value, param)
                 for slot in old:
                     values[state_name(name, slot)] = settled(f"{name}/{slot}", new[slot], old[slot])
-                if self._ema is not None:
+                if self.ema is not None:
                     average = read(average_name(name))
-                    values[average_name(name)] = self._ema * average + (1 - self._ema) * value
+                    values[average_name(name)] = self.ema * average + (1 - self.ema) * value
                 if self.previous:
                     values[previous_name(name)] = param
         return values

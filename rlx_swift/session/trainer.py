@@ -14,6 +14,7 @@ from ..interp import noise
 from ..ir.graph import Graph, is_noise
 from ..optim.requirement import HessianDiag
 from ..optim.schedule import Schedule, rate
+from .cache import source
 from .compiled import Programs
 from .curvature import hessian_graph, probes
 from .device import Device, Executable
@@ -91,7 +92,9 @@ class Trainer:
         self.recipe, self.fused = recipe, fused
         self._usual, self.prepared = fused and not recipe.scaled and not recipe.rule.hessians, None
         self._prepared, self._residents = WeakKeyDictionary(), WeakKeyDictionary()
-        self._gradients = self._family(lambda forward: gradient_graph(forward, recipe))
+        self._gradients = Programs(
+            self._device, self._weights.store, lambda forward: gradient_graph(forward, recipe),
+            partial(source, "gradient", recipe))
         self._update: Update = update or HostUpdate(self._weights.store, self._gradients, recipe)
         self._hessians = {
             kind: self._family(partial(hessian_graph, loss=recipe.loss, params=params, kind=kind))

@@ -7,7 +7,7 @@ On an error nothing has changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ConfigError
 from ..ir.graph import Graph
 from ..optim.arrays import NUMPY
+from .cache import source
 from .compiled import Programs
 from .device import NO_SCALARS, Device, Store
 from .names import FINITE, TOTAL, WEIGHT, accumulator_name, gradient_name, next_name, scalar_name
@@ -140,8 +141,10 @@ class FusedUpdate:
 
     def __init__(self, device: Device, store: Store, recipe: Recipe) -> None:
         self._recipe, self._given_graph = recipe, given_graph(recipe)
-        self._steps = Programs(device, store, lambda forward: step_graph(forward, recipe))
-        self._accumulations = Programs(device, store, lambda forward: accumulate_graph(forward, recipe))
+        self._steps = Programs(
+            device, store, lambda forward: step_graph(forward, recipe), partial(source, "step", recipe))
+        self._accumulations = Programs(
+            device, store, lambda forward: accumulate_graph(forward, recipe), partial(source, "accumulate", recipe))
         self._applies = Programs(device, store, lambda graph: graph)
         self._givens = Programs(device, store, lambda graph: graph)
         self._names = [
