@@ -70,10 +70,13 @@ extension RLXError {
         RLXError(.badDType, "a range was set for '\(name)', which is \(dtype) and not i32", subject: name)
     }
 
-    static func outOfRange(_ name: String, value: Int32, index: Int, range: Range<Int32>) -> RLXError {
-        RLXError(
+    static func outOfRange(
+        _ name: String, value: Int32, index: Int, range: Range<Int32>, besides: Set<Int32> = []
+    ) -> RLXError {
+        let also = besides.sorted().map { " or \($0)" }.joined()
+        return RLXError(
             .badFeed,
-            "input '\(name)': expected indices from \(range.lowerBound) to \(Int(range.upperBound) - 1), "
+            "input '\(name)': expected indices from \(range.lowerBound) to \(Int(range.upperBound) - 1)\(also), "
                 + "got \(value) at element \(index)",
             subject: name)
     }

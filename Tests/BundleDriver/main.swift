@@ -12,6 +12,7 @@ struct Request: Decodable {
     var epochs: Int?
     var accumulate: Int?
     var schedule: Schedule?
+    var averages: Bool?
 }
 
 struct Answer: Encodable {
@@ -49,6 +50,11 @@ func answer(_ request: Request, _ session: TrainingSession) async throws -> [Str
     case "step_accumulated":
         let count = try await session.stepAccumulated()
         return ["count": Double(count), "loss": await session.lastReport?.loss ?? .nan]
+    case "gradients":
+        let (loss, gradients) = try await session.gradients(tensors(path))
+        try write(gradients, to: request.to ?? "")
+        return ["loss": loss]
+    case "apply_gradients": return ["applied": try await session.applyGradients(tensors(path)) ? 1 : 0]
     case "evaluate": return ["loss": try await session.evaluate(tensors(path))]
     case "predict": try await write(session.predict(tensors(path)), to: request.to ?? "")
     case "params": try await write(session.parameters(), to: request.to ?? "")
@@ -57,7 +63,8 @@ func answer(_ request: Request, _ session: TrainingSession) async throws -> [Str
     case "set_params": try await session.setParameters(tensors(path))
     case "save": try await session.save(to: URL(fileURLWithPath: path))
     case "restore": try await session.restore(from: URL(fileURLWithPath: path))
-    case "export": try await session.export(to: URL(fileURLWithPath: path))
+    case "export":
+        try await session.export(to: URL(fileURLWithPath: path), averages: request.averages ?? false)
     case "set_schedule": if let schedule = request.schedule { await session.setSchedule(schedule) }
     case "lr":
         return [

@@ -6,10 +6,11 @@ The manifest says what each program's features mean. Knows the Swift side only b
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ import numpy as np
 
 from ..errors import ConfigError, ShapeError
 from ..ir.graph import Graph, is_noise
-from ..ir.symbolic import SymbolicGraph
 from ..ir.types import TensorType
 from ..lower.mil import Lowered, lower
 from ..lower.names import feature_name
@@ -34,6 +34,8 @@ from .programs import (
     accumulate_graph,
     apply_graph,
     evaluation_graph,
+    given_graph,
+    gradient_graph,
     prediction_graph,
     step_graph,
 )
@@ -48,12 +50,24 @@ MANIFEST, CHECKPOINT, MODEL = "manifest.json", "initial.safetensors", "predict.m
 _LARGEST_SEED = 2**63 - 1
 
 
-def export_bundle(ts: TrainingSession, path: str | os.PathLike[str], sizes: Mapping[str, int] | None) -> None:
+Sizes = Mapping[str, int | Sequence[int]]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The forward graph at one choice of sizes; the suffix tells its programs from those of other forms."""
+
+    forward: Graph
+    sizes: Mapping[str, int]
+    suffix: str
+
+
+def export_bundle(ts: TrainingSession, path: str | os.PathLike[str], sizes: Sizes | None) -> None:
     """Writes the directory `path`, whole or not at all; see `TrainingSession.export_bundle`."""
     _require_data(ts)
-    forward = _bound(ts, sizes)
+    forms = _forms(ts, sizes or {})
     with whole_directory(path, MANIFEST, "bundle") as made:
-        _write(ts, forward, made)
+        _write(ts, forms, made)
 
 
 def _require_data(ts: TrainingSession) -> None:
@@ -68,44 +82,51 @@ def _require_data(ts: TrainingSession) -> None:
         raise ConfigError("seed", f"a bundle holds one below 2^63, got {ts.config.seed}")
 
 
-def _bound(ts: TrainingSession, sizes: Mapping[str, int] | None) -> Graph:
-    if isinstance(ts.graph, Graph):
+def _forms(ts: TrainingSession, sizes: Sizes) -> list[_Form]:
+    """One for each choice of sizes, those that were named first in front."""
+    graph = ts.graph
+    if isinstance(graph, Graph):
         if sizes:
             raise ShapeError("export_bundle() sizes", "the graph has no named dimension")
-        return ts.graph
-    missing = [name for name in ts.graph.dimensions if name not in (sizes or {})]
-    if missing:
-        hint = f"give sizes={{{missing[0]!r}: 32}}, the batch that the bundle is to train with"
-        raise ShapeError("export_bundle() sizes", f"a program has fixed shapes, and {missing[0]!r} has no size", hint)
-    assert isinstance(ts.graph, SymbolicGraph)
-    return ts.graph.bind(sizes or {})
+        return [_Form(graph, {}, "")]
+    for name in graph.dimensions:
+        if name not in sizes:
+            hint = f"give sizes={{{name!r}: [32, 1]}}, the batches that the bundle is to train and predict with"
+            raise ShapeError("export_bundle() sizes", f"a program has fixed shapes, and {name!r} has no size", hint)
+    choices = itertools.product(*[_each(name, sizes[name]) for name in sizes])
+    bound = [dict(zip(sizes, choice, strict=True)) for choice in choices]
+    suffixes = ["", *["_" + "x".join(str(each[name]) for name in graph.dimensions) for each in bound[1:]]]
+    return [_Form(graph.bind(each), each, suffix) for each, suffix in zip(bound, suffixes, strict=True)]
 
 
-def _write(ts: TrainingSession, forward: Graph, directory: Path) -> None:
-    rule, policy = ts._trained.rule, ts.precision_policy
-    recipe = Recipe(ts.loss, rule, policy, ts._trainer.scale.active)
-    graphs = {
-        "train": step_graph(forward, recipe), "accumulate": accumulate_graph(forward, recipe),
-        "apply": apply_graph(recipe), "evaluate": evaluation_graph(forward, ts.loss, policy),
-        "infer": prediction_graph(forward, ts.loss, policy),
-    }
+def _each(name: str, given: int | Sequence[int]) -> list[int]:
+    """The sizes of one dimension, each once."""
+    listed = [given] if isinstance(given, int) else list(given)
+    for size in listed:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ShapeError("export_bundle() sizes", f"{name!r}: expected integers of at least 1, got {size!r}")
+    if not listed:
+        raise ShapeError("export_bundle() sizes", f"{name!r}: expected at least one size")
+    return list(dict.fromkeys(listed))
+
+
+def _write(ts: TrainingSession, forms: Sequence[_Form], directory: Path) -> None:
+    rule = ts._trained.rule
+    recipe = Recipe(ts.loss, rule, ts.precision_policy, ts._trainer.scale.active)
     kinds = list(rule.hessians)
-    for i, (kind, params) in enumerate(rule.hessians.items()):
-        graphs[f"estimate_{i}"] = hessian_graph(forward, ts.loss, params, kind)
-    programs = {name: _program(graph, directory / f"{name}.mlpackage") for name, graph in graphs.items()}
-    model = _model(ts, graphs["infer"], directory)
+    first, *others = [_form_data(ts, form, recipe, directory) for form in forms]
+    for name, graph in (("apply", apply_graph(recipe)), ("given", given_graph(recipe))):
+        first["programs"][name] = _program(graph, directory / f"{name}.mlpackage")
     checkpoint.save(ts, directory / CHECKPOINT, fused=True)
     manifest = {
-        "format": FORMAT, "loss": ts.loss, "seed": ts.config.seed, "checkpoint": CHECKPOINT,
-        "inputs": {n: _type(t.type) for n, t in forward.inputs.items() if not is_noise(n)},
-        "predict_inputs": [n for n in graphs["infer"].inputs if not is_noise(n)],
-        "outputs": {name: _type(t.type) for name, t in graphs["infer"].outputs.items()},
+        "format": FORMAT, "loss": ts.loss, "seed": ts.config.seed, "checkpoint": CHECKPOINT, **first,
+        "more_sizes": others, "predict_inputs": ts._prediction_inputs,
         "params": {
             name: {**_resident(name, info.shape), "trained": name in rule.shapes}
             for name, info in ts._trained.params.items()
         },
         "buffers": {
-            name: {**_resident(name, shape), "assigned": name in forward.assigns}
+            name: {**_resident(name, shape), "assigned": name in forms[0].forward.assigns}
             for name, shape in ts._weights.shapes.items() if name not in ts._trained.params
         },
         "state": {name: _resident(name, shape) for name, shape in rule.resident_shapes().items()},
@@ -115,7 +136,7 @@ def _write(ts: TrainingSession, forward: Graph, directory: Path) -> None:
         "estimates": [{**asdict(kind), "program": f"estimate_{i}"} for i, kind in enumerate(kinds)],
         "schedules": {"lr": schedules.to_data(ts.schedule)},
         "scale": {"lowest": LOWEST, "highest": HIGHEST, "patience": PATIENCE},
-        "programs": programs, "model": model,
+        "model": _model(ts, min(forms, key=lambda form: tuple(form.sizes.values())).forward, directory),
     }
     files = sorted(file for file in directory.rglob("*") if file.is_file())
     manifest["files"] = {file.relative_to(directory).as_posix(): _digest(file) for file in files}
@@ -123,12 +144,31 @@ def _write(ts: TrainingSession, forward: Graph, directory: Path) -> None:
     (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
+def _form_data(ts: TrainingSession, form: _Form, recipe: Recipe, directory: Path) -> dict[str, Any]:
+    """Writes the programs of a form; its sizes, inputs, outputs and programs as data."""
+    forward, policy = form.forward, recipe.policy
+    graphs = {
+        "train": step_graph(forward, recipe), "accumulate": accumulate_graph(forward, recipe),
+        "gradients": gradient_graph(forward, recipe), "evaluate": evaluation_graph(forward, ts.loss, policy),
+        "infer": prediction_graph(forward, ts.loss, policy),
+    }
+    for i, (kind, params) in enumerate(recipe.rule.hessians.items()):
+        graphs[f"estimate_{i}"] = hessian_graph(forward, ts.loss, params, kind)
+    return {
+        "sizes": dict(form.sizes), "inputs": {n: _type(t.type) for n, t in forward.inputs.items() if not is_noise(n)},
+        "outputs": {name: _type(t.type) for name, t in graphs["infer"].outputs.items()},
+        "programs": {
+            name: _program(graph, directory / f"{name}{form.suffix}.mlpackage") for name, graph in graphs.items()
+        },
+    }
+
+
 def _program(graph: Graph, path: Path) -> dict[str, Any]:
     """Writes a program; what its features mean, by the names that values have in graphs."""
     lowered = lower(graph)
     write_package(path, lowered.model)
     read = lowered.params.keys() | lowered.buffers.keys()
-    ranges = {name: range for name, range in index_ranges(graph).items() if name in lowered.inputs}
+    ranges = {lowered.inputs[n]: range for n, range in index_ranges(graph).items() if n in lowered.inputs}
     return {
         "file": path.name, "units": compute_units(graph),
         "inputs": {n: _feature(lowered, feature) for n, feature in lowered.inputs.items()},
@@ -138,7 +178,8 @@ def _program(graph: Graph, path: Path) -> dict[str, Any]:
             n: {**_feature(lowered, output), "resident": feature_name(n)}
             for n, output in lowered.assigns.items() if n not in read
         },
-        "ranges": {lowered.inputs[n]: r.bound for n, r in ranges.items() if not r.replaced},
+        "ranges": {feature: range.bound for feature, range in ranges.items()},
+        "replaced": {feature: sorted(range.replaced) for feature, range in ranges.items() if range.replaced},
     }
 
 
@@ -163,11 +204,12 @@ def _scalars(each: Any, kinds: list[HessianDiag]) -> dict[str, Any]:
     }
 
 
-def _model(ts: TrainingSession, graph: Graph, directory: Path) -> dict[str, Any]:
+def _model(ts: TrainingSession, forward: Graph, directory: Path) -> dict[str, Any]:
     """Writes the model to deploy, and finds where in its files the values of params and buffers are.
 
     Each is found by other values put in its place: where two models, each with other marks, both have theirs.
     """
+    graph = prediction_graph(forward, ts.loss, ts.precision_policy)
     values = {name: ts.param(name) for name in (*graph.params, *graph.buffers)}
     write_package(directory / MODEL, lower(graph, baked=values).model)
     found = [_marked(graph, values, salt) for salt in ("a", "b")]

@@ -396,13 +396,18 @@ class TrainingSession:
         kept = {name: self._weights.get(name) for name in (*graph.params, *graph.buffers)}
         write_package(path, lower(graph, baked=kept).model)
 
-    def export_bundle(self, path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -> None:
+    def export_bundle(
+        self, path: str | os.PathLike[str], sizes: Mapping[str, int | Sequence[int]] | None = None
+    ) -> None:
         """Writes the run as a directory from which a Swift program goes on without Python.
 
         It has the training and prediction programs, a checkpoint (that `load` takes too), and a manifest with
         everything else as data. Its training updates inside the program, as after `with_fused_optimizer()`; from
-        the same checkpoint both go on bit for bit on the CPU device. Programs have fixed shapes: `sizes` gives
-        those of named dimensions. The same run gives the same bytes.
+        the same checkpoint both go on bit for bit on the CPU device. The same run gives the same bytes.
+
+        Programs have fixed shapes: `sizes` gives those of named dimensions, one or several of each, such as
+        `{"B": [64, 23, 1]}` for batches, the last of an epoch, and single samples. Swift takes the programs that a
+        batch fits. The model to deploy has the smallest size.
 
         Raises:
             ConfigError: what a bundle cannot hold: a Python function as schedule, an optimizer that runs on the

@@ -96,6 +96,10 @@ def same(a, b):
     assert (a.lr, a.schedule) == (b.lr, b.schedule)
 
 
+def equal(some, others):
+    return {n: v.tobytes() for n, v in some.items()} == {n: v.tobytes() for n, v in others.items()}
+
+
 def files(bundle: Path):
     return {f.relative_to(bundle).as_posix(): f.read_bytes() for f in bundle.rglob("*") if f.is_file()}
 
@@ -126,9 +130,13 @@ def test_swift_goes_on_bit_for_bit(name, executable, tmp_path):
         same(ts, rlx.TrainingSession.load(tmp_path / "window.ckpt", graph=graph, device="cpu"))
         assert ts.step_accumulated() == 2
         assert swift.call("step_accumulated") == {"count": 2.0, "loss": ts.last_report.loss}
+        loss, gradients = ts.gradients(data(9))
+        assert equal(swift.arrays("gradients", data(9)), gradients)
+        assert swift.call("gradients", data(9), to=tmp_path / "gradients")["loss"] == loss
+        doubled = {n: 2 * g for n, g in gradients.items()}
+        assert swift.call("apply_gradients", doubled)["applied"] == ts.apply_gradients(doubled)
         assert swift.call("evaluate", data(9))["loss"] == ts.evaluate(data(9))
-        for output, value in swift.arrays("predict", data(9)).items():
-            assert value.tobytes() == ts.predict(data(9))[output].tobytes()
+        assert equal(swift.arrays("predict", data(9)), ts.predict(data(9)))
         numbers = swift.call("lr")
         assert numbers == {"lr": ts.lr, "steps": float(ts.steps), "scale": ts.loss_scale}
         swift.call("export", path=tmp_path / "swift.mlpackage")
@@ -189,6 +197,54 @@ def test_fit_is_the_same_fit(executable, tmp_path):
 
 
 @pytest.mark.native
+def test_batches_of_several_sizes(executable, tmp_path):
+    """An epoch with a short end, a window over both sizes, one sample; averages in the model to deploy."""
+    config = rlx.TrainConfig(optimizer=rlx.SophiaH(every=2), lr=0.01, ema=0.9)
+    ts = rlx.TrainingSession(mlp("B"), config=config, device="cpu").with_fused_optimizer()
+    ts.export_bundle(tmp_path / "run.rlxbundle", sizes={"B": [8, 5, 1]})
+    batches = [mlp_data(8, 0), mlp_data(8, 1), mlp_data(5, 2)]
+    with SwiftSession(executable, tmp_path / "run.rlxbundle", tmp_path) as swift:
+        for batch in batches * 2:
+            assert swift.call("step", batch)["loss"] == ts.step(batch).loss
+        for batch in batches[1:]:
+            assert swift.call("accumulate", batch, weight=len(batch["x"])) == {
+                "loss": ts.accumulate(batch, len(batch["x"]))}
+        ts.step_accumulated()
+        swift.call("step_accumulated")
+        one = mlp_data(1, 3)
+        assert equal(swift.arrays("predict", {"x": one["x"]}), ts.predict({"x": one["x"]}))
+        assert swift.call("evaluate", one)["loss"] == ts.evaluate(one)
+        for bad, text in (
+            ({**one, **mlp_data(7, 0)}, r"'x' has shape \(7, 4\); the bundle was exported for \(8, 4\), \(5, 4\)"),
+            ({**one, "x": mlp_data(5, 0)["x"]}, "choice of sizes"),
+        ):
+            with pytest.raises(SwiftError, match=text):
+                swift.call("step", bad)
+        swift.call("export", path=tmp_path / "swift.mlpackage")
+        ts.export(tmp_path / "python.mlpackage")
+        assert files(tmp_path / "swift.mlpackage") == files(tmp_path / "python.mlpackage")
+        swift.call("export", path=tmp_path / "swift.mlpackage", averages=True)
+        ts.set_params(ts.ema_params())
+        ts.export(tmp_path / "python.mlpackage")
+        assert files(tmp_path / "swift.mlpackage") == files(tmp_path / "python.mlpackage")
+
+
+@pytest.mark.native
+def test_labels_that_are_ignored(executable, tmp_path):
+    def model(x, y, w):
+        return ops.cross_entropy(x @ w, y, ignore_index=-100)
+
+    specs = {"x": rlx.spec((4, 3)), "y": rlx.spec((4,), rlx.i32), "w": rlx.param_spec((3, 3), init=np.eye(3))}
+    ts = rlx.TrainingSession(rlx.trace(model, **specs), device="cpu").with_fused_optimizer()
+    ts.export_bundle(tmp_path / "run.rlxbundle")
+    batch = {"x": np.ones((4, 3), np.float32), "y": np.array([0, -100, 2, -100], np.int32)}
+    with SwiftSession(executable, tmp_path / "run.rlxbundle", tmp_path) as swift:
+        assert swift.call("step", batch)["loss"] == ts.step(batch).loss
+        with pytest.raises(SwiftError, match="from 0 to 2 or -100, got -1 at element 1"):
+            swift.call("step", {**batch, "y": np.array([0, -1, 2, 1], np.int32)})
+
+
+@pytest.mark.native
 def test_swift_says_what_does_not_fit(executable, tmp_path):
     ts, data, sizes = session("adam")
     ts.export_bundle(tmp_path / "run.rlxbundle", **sizes)
@@ -245,7 +301,7 @@ def test_the_files(tmp_path):
     assert manifest["files"] == {
         name: hashlib.sha256(data).hexdigest() for name, data in first.items() if name != "manifest.json"
     }
-    for name in ("train", "predict", "accumulate", "apply", "evaluate", "infer"):
+    for name in ("train", "predict", "accumulate", "apply", "evaluate", "infer", "gradients", "given"):
         rlx.validate(bundle / f"{name}.mlpackage")
     other = rlx.TrainingSession.load(bundle / "initial.safetensors", device="numpy")
     assert other.fused_active and other.params()["W"].tobytes() == ts.params()["W"].tobytes()
@@ -306,6 +362,9 @@ def test_sizes_and_places(tmp_path):
         ts.export_bundle(tmp_path / "a.rlxbundle")
     with pytest.raises(ShapeError, match="no named dimension"):
         rlx.TrainingSession(mlp(4), device="numpy").export_bundle(tmp_path / "a.rlxbundle", sizes={"B": 4})
+    for sizes in ([], [4, 0], [True], ["4"]):
+        with pytest.raises(ShapeError, match="'B': expected"):
+            ts.export_bundle(tmp_path / "a.rlxbundle", sizes={"B": sizes})
     (tmp_path / "file").mkdir()
     with pytest.raises(PackageError, match="no bundle"):
         ts.export_bundle(tmp_path / "file", sizes={"B": 4})

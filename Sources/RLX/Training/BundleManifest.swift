@@ -53,6 +53,15 @@ struct BundleManifest: Decodable, Sendable {
         let written: [String: Written]
         /// By feature; what every element must be below.
         let ranges: [String: Int]
+        /// By feature; what an element may be besides, since the program puts another in its place.
+        let replaced: [String: [Int32]]
+    }
+
+    /// Inputs, outputs and programs at one choice of sizes.
+    struct Form: Decodable, Sendable {
+        let inputs: [String: Value]
+        let outputs: [String: Value]
+        let programs: [String: Program]
     }
 
     /// One optimizer's numbers.
@@ -92,9 +101,9 @@ struct BundleManifest: Decodable, Sendable {
     let loss: String
     let seed: Int
     let checkpoint: String
-    let inputs: [String: Value]
     let predictInputs: [String]
-    let outputs: [String: Value]
+    /// The first has the programs that know no sizes too.
+    let forms: [Form]
     let params: [String: Param]
     let buffers: [String: Buffer]
     let state: [String: Resident]
@@ -102,16 +111,36 @@ struct BundleManifest: Decodable, Sendable {
     let scalars: [Scalars]
     let estimates: [Estimate]
     let scale: LossScale.Bounds
-    let programs: [String: Program]
     let model: Model
     /// From a path in the bundle to its SHA-256.
     let files: [String: String]
 
     private enum CodingKeys: String, CodingKey {
-        case loss, seed, checkpoint, inputs, outputs, params, buffers, state, accumulators, scalars, estimates, scale,
-            programs, model, files
+        case loss, seed, checkpoint, params, buffers, state, accumulators, scalars, estimates, scale, model, files
         case predictInputs = "predict_inputs"
+        case moreSizes = "more_sizes"
     }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        loss = try values.decode(String.self, forKey: .loss)
+        seed = try values.decode(Int.self, forKey: .seed)
+        checkpoint = try values.decode(String.self, forKey: .checkpoint)
+        predictInputs = try values.decode([String].self, forKey: .predictInputs)
+        forms = [try Form(from: decoder)] + (try values.decode([Form].self, forKey: .moreSizes))
+        params = try values.decode([String: Param].self, forKey: .params)
+        buffers = try values.decode([String: Buffer].self, forKey: .buffers)
+        state = try values.decode([String: Resident].self, forKey: .state)
+        accumulators = try values.decode([String: Resident].self, forKey: .accumulators)
+        scalars = try values.decode([Scalars].self, forKey: .scalars)
+        estimates = try values.decode([Estimate].self, forKey: .estimates)
+        scale = try values.decode(LossScale.Bounds.self, forKey: .scale)
+        model = try values.decode(Model.self, forKey: .model)
+        files = try values.decode([String: String].self, forKey: .files)
+    }
+
+    /// Those that were named first when the bundle was exported.
+    var inputs: [String: Value] { forms[0].inputs }
 
     /// What tells one version of the format from another.
     struct Version: Decodable { let format: Int }
@@ -120,27 +149,14 @@ struct BundleManifest: Decodable, Sendable {
 extension BundleManifest {
     /// Throws `badPackage` for what the types alone do not rule out.
     func check() throws(RLXError) {
-        let shapes =
-            inputs.map { ($0, $1.shape) } + outputs.map { ($0, $1.shape) } + params.map { ($0, $1.shape) }
-            + buffers.map { ($0, $1.shape) } + state.map { ($0, $1.shape) }
-            + accumulators.map { ($0, $1.shape) } + programs.values.flatMap { $0.inputs.map { ($0, $1.shape) } }
-        for (name, shape) in shapes {
-            guard let count = elementCount(shape), count <= Self.mostElements else {
-                throw .badManifest(name, "the shape \(shape.text) fits no memory")
-            }
+        try Self.checkShapes(
+            params.map { ($0, $1.shape) } + buffers.map { ($0, $1.shape) } + state.map { ($0, $1.shape) }
+                + accumulators.map { ($0, $1.shape) })
+        for form in forms { try check(form) }
+        for name in ["apply", "given"] {
+            guard forms[0].programs[name] != nil else { throw .badManifest("programs", "there is no '\(name)'") }
         }
-        for name in ["train", "accumulate", "apply", "evaluate", "infer"] + estimates.map(\.program) {
-            guard let program = programs[name] else { throw .badManifest("programs", "there is no '\(name)'") }
-            guard program.pairs.keys.allSatisfy(residents.contains) else {
-                throw .badManifest("programs.\(name)", "it updates what is neither a param nor state")
-            }
-            guard program.ranges.values.allSatisfy({ 0...Int(Int32.max) ~= $0 }) else {
-                throw .badManifest("programs.\(name)", "a range is no range of 32-bit integers")
-            }
-        }
-        for path in [checkpoint, model.file] + programs.values.map(\.file) + files.keys {
-            guard Self.isInside(path) else { throw .badManifest(path, "the path leads out of the bundle") }
-        }
+        for path in [checkpoint, model.file] + [String](files.keys) { try Self.checkInside(path) }
         guard estimates.allSatisfy({ $0.every > 0 }), scalars.allSatisfy({ $0.since >= 0 }),
             scalars.allSatisfy({ $0.estimate.map(estimates.indices.contains) ?? true }), scale.patience > 0
         else { throw .badManifest("scalars", "a count is out of its range") }
@@ -152,6 +168,35 @@ extension BundleManifest {
         }
     }
 
+    private func check(_ form: Form) throws(RLXError) {
+        try Self.checkShapes(
+            form.inputs.map { ($0, $1.shape) } + form.outputs.map { ($0, $1.shape) }
+                + form.programs.values.flatMap { $0.inputs.map { ($0, $1.shape) } })
+        guard form.inputs.mapValues(\.dtype) == inputs.mapValues(\.dtype) else {
+            throw .badManifest("more_sizes", "inputs of one size are not those of another")
+        }
+        for name in ["train", "accumulate", "gradients", "evaluate", "infer"] + estimates.map(\.program) {
+            guard form.programs[name] != nil else { throw .badManifest("programs", "there is no '\(name)'") }
+        }
+        for (name, program) in form.programs {
+            try Self.checkInside(program.file)
+            guard program.pairs.keys.allSatisfy(residents.contains) else {
+                throw .badManifest("programs.\(name)", "it updates what is neither a param nor state")
+            }
+            guard program.ranges.values.allSatisfy({ 0...Int(Int32.max) ~= $0 }) else {
+                throw .badManifest("programs.\(name)", "a range is no range of 32-bit integers")
+            }
+        }
+    }
+
+    private static func checkShapes(_ shapes: [(String, [Int])]) throws(RLXError) {
+        for (name, shape) in shapes {
+            guard let count = elementCount(shape), count <= mostElements else {
+                throw .badManifest(name, "the shape \(shape.text) fits no memory")
+            }
+        }
+    }
+
     private static let mostElements = 1 << 40
 
     private var residents: Set<String> {
@@ -159,9 +204,11 @@ extension BundleManifest {
             .union(state.values.map(\.feature)).union(accumulators.values.map(\.feature))
     }
 
-    private static func isInside(_ path: String) -> Bool {
+    private static func checkInside(_ path: String) throws(RLXError) {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-        return !parts.contains { $0.isEmpty || $0 == ".." || $0 == "." }
+        guard !parts.contains(where: { $0.isEmpty || $0 == ".." || $0 == "." }) else {
+            throw .badManifest(path, "the path leads out of the bundle")
+        }
     }
 }
 

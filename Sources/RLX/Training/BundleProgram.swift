@@ -8,6 +8,8 @@ final class BundleProgram {
     private let inputs: [String: Port]
     private let outputs: [String: Port]
     private let written: [BundleManifest.Written]
+    /// By input; what an index may be besides those of a range.
+    private let holed: [String: (range: Range<Int32>, besides: Set<Int32>)]
     private let store: TensorStore
 
     /// A feature's buffer, and the type that its value has in graphs.
@@ -17,18 +19,25 @@ final class BundleProgram {
         let bytes: UnsafeMutableRawBufferPointer
     }
 
-    init(_ name: String, of bundle: TrainingBundle, store: TensorStore, device: Device) throws(RLXError) {
-        let (described, program) = try bundle.program(name)
+    init(
+        _ name: String, form: Int, of bundle: TrainingBundle, store: TensorStore, device: Device
+    ) throws(RLXError) {
+        let (described, program) = try bundle.program(name, form: form)
+        let ranges = described.ranges.mapValues { 0..<Int32(clamping: $0) }
         var options = ProgramSession.Options()
         options.device = device
         options.units = ComputeUnits(named: described.units)
         options.pairs = described.pairs.sorted { $0.key < $1.key }.map { .init(input: $0.key, output: $0.value) }
-        options.ranges = described.ranges.mapValues { 0..<Int32(clamping: $0) }
+        options.ranges = ranges.filter { described.replaced[$0.key] == nil }
         session = try ProgramSession(program, store: store, options: options)
         self.store = store
         inputs = try Self.ports(described.inputs, session, name)
         outputs = try Self.ports(described.outputs, session, name)
         written = described.written.sorted { $0.key < $1.key }.map(\.value)
+        holed = described.inputs.compactMapValues { input in
+            guard let range = ranges[input.feature], let besides = described.replaced[input.feature] else { return nil }
+            return (range, Set(besides))
+        }
         guard session.feeds.count == inputs.count else {
             throw .badManifest("programs.\(name)", "it leaves inputs of the program without a meaning")
         }
@@ -60,6 +69,7 @@ final class BundleProgram {
                 port.put(number)
             } else if let tensor = tensors[name] {
                 try port.check(name, dtype: tensor.dtype, shape: tensor.shape)
+                if let holed = holed[name] { try tensor.checkIndices(name, in: holed.range, or: holed.besides) }
                 port.put(tensor)
             } else {
                 throw .missingFeed(name)
@@ -109,6 +119,17 @@ extension BundleProgram.Port {
         case .int32: Double(bytes.load(as: Int32.self))
         case .float16: Double(half: bytes.load(as: UInt16.self))
         case .bool: bytes.load(as: UInt8.self) == 0 ? 0 : 1
+        }
+    }
+}
+
+extension Tensor {
+    fileprivate func checkIndices(
+        _ name: String, in range: Range<Int32>, or besides: Set<Int32>
+    ) throws(RLXError) {
+        for (index, value) in try scalars(as: Int32.self).enumerated()
+        where !range.contains(value) && !besides.contains(value) {
+            throw .outOfRange(name, value: value, index: index, range: range, besides: besides)
         }
     }
 }

@@ -51,6 +51,20 @@ extension RLXError {
         return RLXError(.notFound, "there is no \(kind) '\(name)'; there are \(known)", subject: name)
     }
 
+    /// `sizes` are the shapes that the bundle has for the input.
+    static func noSuchSize(_ name: String, _ shape: [Int], among sizes: [[Int]]) -> RLXError {
+        let known = sizes.map(\.text).joined(separator: ", ")
+        return RLXError(
+            .badShape, "'\(name)' has shape \(shape.text); the bundle was exported for \(known)", subject: name)
+    }
+
+    static func sizesDisagree(_ batch: [String: Tensor]) -> RLXError {
+        let shapes = batch.sorted { $0.key < $1.key }.map { "'\($0.key)' \($0.value.shape.text)" }
+        return RLXError(
+            .badShape, "the bundle was not exported for this choice of sizes: \(shapes.joined(separator: ", "))",
+            subject: "batch")
+    }
+
     static func noAverages() -> RLXError {
         RLXError(.notFound, "the run keeps no averages; export it from a config with `ema`", subject: "ema")
     }

@@ -3,18 +3,18 @@
 import Foundation
 
 extension TrainingRun {
-    /// Writes the inference form with the present weights inside, whole or not at all.
-    func export(to url: URL) throws(RLXError) {
+    /// Writes the inference form with the present weights inside, whole or not at all; some may be others.
+    func export(to url: URL, with others: [String: Tensor]) throws(RLXError) {
         let model = bundle.manifest.model
         let folder = bundle.file(model.file).appendingPathComponent(ModelFiles.folder)
         var files = ModelFiles(
             model: try TrainingBundle.read(folder.appendingPathComponent(ModelFiles.model)),
             weights: (try? Data(contentsOf: folder.appendingPathComponent(ModelFiles.weights))) ?? Data())
         for (name, place) in model.places {
-            let bytes = try value(name).bytes
+            let tensor = if let other = others[name] { other } else { try value(name) }
             switch place.file {
-            case .model: try files.model.put(bytes, at: place.offset, name)
-            case .weights: try files.weights.put(bytes, at: place.offset, name)
+            case .model: try files.model.put(tensor.bytes, at: place.offset, name)
+            case .weights: try files.weights.put(tensor.bytes, at: place.offset, name)
             }
         }
         do {

@@ -26,9 +26,9 @@ struct TrainingBundle: Sendable {
 
     func file(_ path: String) -> URL { url.appendingPathComponent(path) }
 
-    /// The program of that kind, with its features as the manifest says.
-    func program(_ name: String) throws(RLXError) -> (BundleManifest.Program, LoadedProgram) {
-        guard let described = manifest.programs[name] else {
+    /// The program of that kind in one of the manifest's forms, with its features as the manifest says.
+    func program(_ name: String, form: Int) throws(RLXError) -> (BundleManifest.Program, LoadedProgram) {
+        guard let described = manifest.forms[form].programs[name] else {
             throw .badManifest("programs", "there is no '\(name)'")
         }
         return (described, try LoadedProgram(contentsOf: file(described.file).path))

@@ -10,7 +10,12 @@ final class TrainingRun {
     /// What buffers held before an open window, to go back to when its update is skipped.
     var windowBuffers: [String: Tensor] = [:]
     private let device: Device
-    private var programs: [String: BundleProgram] = [:]
+    private var programs: [ProgramKey: BundleProgram] = [:]
+
+    private struct ProgramKey: Hashable {
+        let name: String
+        let form: Int
+    }
 
     private var manifest: BundleManifest { bundle.manifest }
     private(set) var state: RunState {
@@ -39,11 +44,11 @@ final class TrainingRun {
 
     func step(_ batch: [String: Tensor]) throws(RLXError) -> Outcome {
         try requireNothingPending("step")
-        let feeds = try checked(batch)
+        let form = try form(of: batch)
         let rate = try state.schedule.rate(at: state.counters.steps)
-        let fresh = try estimate(feeds)
-        let train = try program("train")
-        try train.run(withNoise(feeds, for: train), numbers(rate, fresh).merging(scaleInputs) { $1 })
+        let fresh = try estimate(batch, form)
+        let train = try program("train", form)
+        try train.run(withNoise(batch, for: train), numbers(rate, fresh).merging(scaleInputs) { $1 })
         var outputs = train.numbers()
         let applied = outputs.removeValue(forKey: Name.finite) != 0
         count(applied: applied, microBatches: 1)
@@ -52,11 +57,11 @@ final class TrainingRun {
 
     func accumulate(_ batch: [String: Tensor], weight: Double) throws(RLXError) -> Double {
         guard weight.isFinite, weight > 0 else { throw .badWeight(weight) }
-        let feeds = try checked(batch)
+        let form = try form(of: batch)
         var (window, buffers) = (state.window, windowBuffers)
-        if window.count == 0 { (window, buffers) = try opened(feeds) }
-        let program = try program("accumulate")
-        try program.run(withNoise(feeds, for: program), scaleInputs.merging([Name.weight: weight]) { $1 })
+        if window.count == 0 { (window, buffers) = try opened(batch, form) }
+        let program = try program("accumulate", form)
+        try program.run(withNoise(batch, for: program), scaleInputs.merging([Name.weight: weight]) { $1 })
         let loss = program.numbers()[manifest.loss] ?? .nan
         window.count += 1
         window.weight += weight
@@ -82,6 +87,37 @@ final class TrainingRun {
         return Outcome(loss: window.loss.value / window.weight, applied: applied)
     }
 
+    /// The loss and the gradients of the trained params, without scale; changes nothing.
+    func gradients(_ batch: [String: Tensor]) throws(RLXError) -> (Double, [String: Tensor]) {
+        let program = try program("gradients", form(of: batch))
+        try program.run(withNoise(batch, for: program), scaleInputs)
+        let tensors = program.tensors()
+        var gradients: [String: Tensor] = [:]
+        for name in trained { gradients[name] = tensors[Name.gradient + name] }
+        return (program.numbers()[manifest.loss] ?? .nan, gradients)
+    }
+
+    /// One update from gradients of all trained params; whether it was applied.
+    func apply(_ gradients: [String: Tensor]) throws(RLXError) -> Bool {
+        try requireNothingPending("applyGradients")
+        for name in gradients.keys where !trained.contains(name) {
+            throw .noSuchValue(name, "trained param", among: trained)
+        }
+        var feeds: [String: Tensor] = [:]
+        for name in trained {
+            guard let gradient = gradients[name] else { throw .missingFeed(name) }
+            feeds[Name.gradient + name] = gradient
+        }
+        let rate = try state.schedule.rate(at: state.counters.steps)
+        let program = try program("given")
+        try program.run(feeds, numbers(rate, []))
+        let applied = program.numbers()[Name.finite] != 0
+        count(applied: applied, microBatches: 1)
+        return applied
+    }
+
+    private var trained: [String] { manifest.params.filter(\.value.trained).map(\.key) }
+
     /// Forgets the pending micro-batches and what they did to buffers.
     func discardWindow() throws(RLXError) {
         guard state.window.count > 0 else { return }
@@ -104,8 +140,10 @@ final class TrainingRun {
 
     func setSchedule(_ schedule: Schedule) { state.schedule = schedule }
 
-    private func opened(_ feeds: [String: Tensor]) throws(RLXError) -> (RunState.Window, [String: Tensor]) {
-        let fresh = try estimate(feeds)
+    private func opened(
+        _ feeds: [String: Tensor], _ form: Int
+    ) throws(RLXError) -> (RunState.Window, [String: Tensor]) {
+        let fresh = try estimate(feeds, form)
         var buffers: [String: Tensor] = [:]
         for (name, buffer) in manifest.buffers where buffer.assigned {
             buffers[name] = try store.get(buffer.feature).reshaped(buffer.shape)
@@ -130,23 +168,23 @@ final class TrainingRun {
     // MARK: Looking
 
     func evaluate(_ batch: [String: Tensor]) throws(RLXError) -> Double {
-        let program = try program("evaluate")
-        try program.run(withNoise(try checked(batch), for: program))
+        let program = try program("evaluate", form(of: batch))
+        try program.run(withNoise(batch, for: program))
         return program.numbers()[manifest.loss] ?? .nan
     }
 
     func predict(_ values: [String: Tensor]) throws(RLXError) -> [String: Tensor] {
-        var needed: [String: BundleManifest.Value] = [:]
-        for name in manifest.predictInputs { needed[name] = manifest.inputs[name] }
-        let program = try program("infer")
-        let given = values.filter { needed[$0.key] != nil || manifest.inputs[$0.key] == nil }
-        try program.run(withNoise(try checked(given, needed), for: program))
+        let needed = Set(manifest.predictInputs)
+        let given = values.filter { needed.contains($0.key) || manifest.inputs[$0.key] == nil }
+        let program = try program("infer", form(of: given, needed))
+        try program.run(withNoise(given, for: program))
         return program.tensors()
     }
 
-    /// Gives back the memory of programs that a step does not need.
+    /// Gives back the memory of programs that the usual step does not need; they are made again when they are.
     func dropIdlePrograms() {
-        for name in ["evaluate", "infer"] { programs[name] = nil }
+        let usual: Set<String> = state.window.count > 0 ? ["accumulate", "apply"] : ["train"]
+        programs = programs.filter { usual.contains($0.key.name) && $0.key.form == 0 }
     }
 
     // MARK: What programs are fed
@@ -157,31 +195,36 @@ final class TrainingRun {
         static let total = "session/total"
         static let scale = "session/loss_scale"
         static let unscale = "session/unscale"
+        static let gradient = "gradient/"
         static let noise = "noise/"
         static let probe = "probe/"
     }
 
-    private func program(_ name: String) throws(RLXError) -> BundleProgram {
-        if let made = programs[name] { return made }
-        let made = try BundleProgram(name, of: bundle, store: store, device: device)
-        programs[name] = made
+    private func program(_ name: String, _ form: Int = 0) throws(RLXError) -> BundleProgram {
+        let key = ProgramKey(name: name, form: form)
+        if let made = programs[key] { return made }
+        let made = try BundleProgram(name, form: form, of: bundle, store: store, device: device)
+        programs[key] = made
         return made
     }
 
-    private func checked(_ batch: [String: Tensor]) throws(RLXError) -> [String: Tensor] {
-        try checked(batch, manifest.inputs)
-    }
-
-    private func checked(
-        _ batch: [String: Tensor], _ inputs: [String: BundleManifest.Value]
-    ) throws(RLXError) -> [String: Tensor] {
+    /// The form whose inputs, or those of them that are needed, have just the shapes of the batch.
+    private func form(of batch: [String: Tensor], _ needed: Set<String>? = nil) throws(RLXError) -> Int {
+        let inputs = manifest.inputs.filter { needed?.contains($0.key) ?? true }
         for name in batch.keys where inputs[name] == nil { throw .noSuchValue(name, "input", among: inputs.keys) }
         for (name, type) in inputs {
             guard let tensor = batch[name] else { throw .missingFeed(name) }
-            try Feature(name: name, dtype: type.dtype, shape: type.shape)
-                .check(dtype: tensor.dtype, shape: tensor.shape)
+            guard tensor.dtype == type.dtype else {
+                throw .dtypeMismatch(name, expected: type.dtype, got: tensor.dtype)
+            }
         }
-        return batch
+        let form = manifest.forms.firstIndex { form in batch.allSatisfy { form.inputs[$0]?.shape == $1.shape } }
+        if let form { return form }
+        for (name, tensor) in batch.sorted(by: { $0.key < $1.key }) {
+            let shapes = manifest.forms.compactMap { $0.inputs[name]?.shape }
+            if !shapes.contains(tensor.shape) { throw .noSuchSize(name, tensor.shape, among: shapes) }
+        }
+        throw .sizesDisagree(batch)
     }
 
     private func withNoise(_ feeds: [String: Tensor], for program: BundleProgram) -> [String: Tensor] {
@@ -228,12 +271,12 @@ final class TrainingRun {
     }
 
     /// Makes the estimates that the next update begins with; they go to the store.
-    private func estimate(_ feeds: [String: Tensor]) throws(RLXError) -> [Int] {
+    private func estimate(_ feeds: [String: Tensor], _ form: Int) throws(RLXError) -> [Int] {
         let due = manifest.estimates.indices.filter { index in
             manifest.scalars.contains { $0.estimate == index && isDue($0) }
         }
         for index in due {
-            let program = try program(manifest.estimates[index].program)
+            let program = try program(manifest.estimates[index].program, form)
             let draw = manifest.estimates[index].estimator == "hutchinson" ? Philox.signs : Philox.uniform
             try program.run(drawn(feeds, for: program, Name.probe, draw))
         }

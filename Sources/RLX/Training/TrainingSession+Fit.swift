@@ -140,7 +140,8 @@ private struct FitLoop {
             for number in 1...options.epochs where !history.isStopped { try await epoch(number, batches) }
         } catch {
             try? await session.discardAccumulated()
-            if error is CancellationError { try await save() }
+            // A sequence that reads from elsewhere may end by an error of its own when it is cancelled.
+            if error is CancellationError || Task.isCancelled { try await save() }
             throw error
         }
         return history

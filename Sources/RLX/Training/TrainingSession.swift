@@ -45,8 +45,16 @@ public actor TrainingSession {
         public init(device: Model.Preference = .automatic) { self.device = device }
     }
 
-    /// The inputs that a batch must have, by name.
-    public nonisolated let inputs: [Feature]
+    /// The inputs that a batch must have, in the order of their names, with the shapes that the bundle names first.
+    public nonisolated var inputs: [Feature] { inputSizes[0] }
+
+    /// The same for each choice of sizes that the bundle was exported with. A batch must fit one of them.
+    ///
+    /// ```swift
+    /// // From `ts.export_bundle("digits.rlxbundle", sizes={"B": [32, 29, 1]})`
+    /// let batchSizes = session.inputSizes.compactMap { $0.first?.shape.first }   // [32, 29, 1]
+    /// ```
+    public nonisolated let inputSizes: [[Feature]]
     private let executor = QueueExecutor()
     let run: TrainingRun
     /// That of the last update.
@@ -60,8 +68,10 @@ public actor TrainingSession {
     /// whole, `unsupported` and `unavailable` for a program or device that cannot run here.
     public init(contentsOf url: URL, configuration: Configuration = Configuration()) throws(RLXError) {
         let bundle = try TrainingBundle(contentsOf: url)
-        inputs = bundle.manifest.inputs.sorted { $0.key < $1.key }
-            .map { Feature(name: $0.key, dtype: $0.value.dtype, shape: $0.value.shape) }
+        inputSizes = bundle.manifest.forms.map { form in
+            form.inputs.sorted { $0.key < $1.key }
+                .map { Feature(name: $0.key, dtype: $0.value.dtype, shape: $0.value.shape) }
+        }
         run = try TrainingRun(bundle, device: configuration.device.device)
     }
 
@@ -100,6 +110,26 @@ public actor TrainingSession {
 
     /// Forgets the pending micro-batches.
     public func discardAccumulated() throws(RLXError) { try run.discardWindow() }
+
+    /// The loss of a batch and the gradient of each trained param; changes nothing. Throws as `step` does.
+    ///
+    /// ```swift
+    /// // Federated averaging: gradients of many devices become one update.
+    /// let (loss, gradients) = try await session.gradients(batch)
+    /// let mean = try await server.mean(of: gradients)
+    /// try await session.applyGradients(mean)
+    /// ```
+    public func gradients(_ batch: Batch) throws(RLXError) -> (loss: Double, gradients: [String: Tensor]) {
+        try run.gradients(batch)
+    }
+
+    /// One update from gradients made elsewhere, f32, one for each trained param; whether it was applied.
+    ///
+    /// It is skipped when the loss is scaled and one of them is not finite. It counts as one micro-batch. Throws
+    /// `notFound`, `badShape` and `badDType` for gradients that do not fit the trained params, and
+    /// `invalidArgument` while micro-batches are pending.
+    @discardableResult
+    public func applyGradients(_ gradients: [String: Tensor]) throws(RLXError) -> Bool { try run.apply(gradients) }
 
     private func report(_ outcome: TrainingRun.Outcome) -> StepReport {
         let report = StepReport(
@@ -191,6 +221,11 @@ public actor TrainingSession {
         lastReport = nil
     }
 
-    /// Writes the inference form with the trained weights inside as an `.mlpackage`. Throws `io`.
-    public func export(to url: URL) throws(RLXError) { try run.export(to: url) }
+    /// Writes the inference form as an `.mlpackage`, with the trained weights inside, or with their running averages.
+    ///
+    /// It takes the smallest of the sizes that the bundle was exported with. Throws `io`, and `notFound` for
+    /// averages that the run does not keep.
+    public func export(to url: URL, averages: Bool = false) throws(RLXError) {
+        try run.export(to: url, with: averages ? self.averages() : [:])
+    }
 }
