@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,13 @@ class DType:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _known, (self.name, self.numpy)  # each type is there once, also after pickling
+
+
+def _known(name: str, numpy: np.dtype) -> DType:
+    return _BY_NAME.get(name) or DType(name, numpy)
 
 
 f32 = DType("f32", np.dtype(np.float32))

@@ -43,7 +43,7 @@ class PrecisionPolicy:
     """
 
     name: str
-    dtypes: Mapping[OpKind, DType] = field(default_factory=dict)
+    dtypes: Mapping[OpKind, DType] = field(default_factory=dict, hash=False)  # equal policies have equal names
     wide: frozenset[str] = frozenset()
 
     ALWAYS_F32: ClassVar[PrecisionPolicy]
@@ -58,6 +58,9 @@ class PrecisionPolicy:
         if self.dtypes.get(OpKind.BOUNDARY, f32) is not f32:
             raise ConfigError("precision policy", "the boundary stays f32")
         object.__setattr__(self, "dtypes", MappingProxyType(dict(self.dtypes)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PrecisionPolicy, (self.name, dict(self.dtypes), self.wide)  # a view of a dict cannot be pickled
 
     @staticmethod
     def custom(dtypes: Mapping[OpKind, DType]) -> PrecisionPolicy:

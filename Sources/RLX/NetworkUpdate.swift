@@ -131,8 +131,11 @@ private final class NetworkUpdateRun: @unchecked Sendable {
 
     private func note(_ context: MLUpdateContext) {
         let loss = (context.metrics[.lossValue] as? NSNumber)?.doubleValue ?? .nan
-        lock.withLock { losses.append(loss) }
-        guard let progress, !progress(loss) else { return }
+        let isOver = lock.withLock {
+            losses.append(loss)
+            return isCancelled
+        }
+        guard let progress, !isOver, !progress(loss) else { return }
         lock.withLock { isCancelled = true }
         context.task.cancel()
         // After a cancellation the completion handler may never be called.

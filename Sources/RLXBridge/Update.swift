@@ -25,9 +25,19 @@ public func rlx_update_run(
             let (dtype, values) = try view(column.value, "columns.value")
             data[name] = Tensor(copying: values, dtype: dtype)
         }
-        let options = try NetworkUpdateOptions(nonNull(options, "options").pointee)
-        out.pointee = retained(
-            UpdateHandle(try NetworkUpdate.run(model: Data(bytes), data: data, options: options)))
+        let given = try nonNull(options, "options").pointee
+        let update = try NetworkUpdate.run(
+            model: Data(bytes), data: data, options: NetworkUpdateOptions(given), progress: given.goesOn)
+        out.pointee = retained(UpdateHandle(update))
+    }
+}
+
+extension rlx_update_options {
+    /// The flag is not read any more once the call has returned: a task that was ended asks nothing.
+    fileprivate var goesOn: (@Sendable (Double) -> Bool)? {
+        guard let stop else { return nil }
+        nonisolated(unsafe) let flag = stop
+        return { _ in flag.pointee == 0 }
     }
 }
 

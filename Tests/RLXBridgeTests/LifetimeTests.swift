@@ -1,8 +1,8 @@
 import CRLX
 import Testing
 
-/// One test at a time, so that handles can be counted.
-@Suite(.serialized) enum BridgeTests {}
+/// One test at a time, so that handles can be counted: none is left behind.
+@Suite(.serialized, .noLeaks) enum BridgeTests {}
 
 extension BridgeTests {
     @Suite struct LifetimeTests {

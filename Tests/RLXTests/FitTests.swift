@@ -31,7 +31,55 @@ private final class Script: TrainingGate, @unchecked Sendable {
     }
 }
 
+/// Batches from somewhere that, like a connection, ends by an error of its own when the task is cancelled.
+private struct Connection: AsyncSequence, AsyncIteratorProtocol {
+    struct Closed: Error {}
+
+    let batches: [Batch]
+    var index = 0
+
+    func makeAsyncIterator() -> Connection { self }
+
+    mutating func next() async throws -> Batch? {
+        if Task.isCancelled { throw Closed() }
+        index += 1
+        return batches[index % batches.count]
+    }
+}
+
 @Suite struct FitTests {
+    /// Nothing that a fit was given, and no session, lives on after it.
+    @Test func sessionsAreGivenBack() async throws {
+        let batches = try Bundles.golden().batches()
+        weak var session: TrainingSession?
+        weak var gate: SystemGate?
+        do {
+            let (made, asked) = (try await TrainingSession.open(Bundles.url), SystemGate(runsInBackground: true))
+            (session, gate) = (made, asked)
+            try await made.fit(batches, options: FitOptions(validation: [batches[0]], gate: asked)) { progress in
+                withExtendedLifetime(made) { #expect(progress.epoch == 1) }
+            }
+        }
+        for _ in 0..<100 where session != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(session == nil && gate == nil)
+    }
+
+    @Test func cancelledWhileBatchesArrive() async throws {
+        let scratch = try Scratch()
+        let session = try await TrainingSession.open(Bundles.url)
+        let batches = Connection(batches: try Bundles.golden().batches())
+        let url = scratch.url("run.ckpt")
+        let fit = Task {
+            try await session.fit(batches, options: FitOptions(checkpoint: url)) { progress in
+                if progress.updates == 3 { withUnsafeCurrentTask { $0?.cancel() } }
+            }
+        }
+        await #expect(throws: Connection.Closed.self) { try await fit.value }
+        let other = try await TrainingSession.open(Bundles.url)
+        try await other.restore(from: url)
+        #expect(await other.steps == 3)
+    }
+
     @Test func aFitIsItsSteps() async throws {
         let batches = try Bundles.golden().batches()
         let (session, plain) = (

@@ -68,6 +68,50 @@ import Testing
         for (a, b) in zip(got, expected) { #expect(abs(a - b) < 1e-6) }
     }
 
+    /// The gradient of a batch, given back, is not the clipped and averaged step's, but its update is.
+    @Test func gradientsOfOnesOwn() async throws {
+        let batches = try Bundles.golden().batches()
+        let (session, plain) = (
+            try await TrainingSession.open(Bundles.url), try await TrainingSession.open(Bundles.url)
+        )
+        let before = try await session.parameters()
+        let (loss, gradients) = try await session.gradients(batches[0])
+        #expect(try await session.parameters() == before)
+        #expect(gradients.keys.sorted() == ["b1", "w1", "w2"])
+        #expect(try await plain.step(batches[0]).loss == loss)
+        #expect(try await session.applyGradients(gradients))
+        for (name, value) in try await plain.parameters() where name != "running" {
+            let got = try await session.parameter(name).scalars(as: Float.self)
+            for (a, b) in zip(got, try value.scalars(as: Float.self)) { #expect(abs(a - b) < 1e-6) }
+        }
+        let steps = await session.steps
+        #expect(steps == 1)
+        var bad = gradients
+        bad["b1"] = try Tensor([Float](repeating: .infinity, count: 5), shape: [5])
+        #expect(try await !session.applyGradients(bad))
+        bad["b1"] = nil
+        await #expect(throws: RLXError.self) { try await session.applyGradients(bad) }
+        bad["b1"] = Tensor(0 as Float)
+        await #expect(throws: RLXError.self) { try await session.applyGradients(bad) }
+        bad = gradients
+        bad["running"] = gradients["b1"]
+        await #expect(throws: RLXError.self) { try await session.applyGradients(bad) }
+    }
+
+    @Test func averagesInTheModel() async throws {
+        let scratch = try Scratch()
+        let batches = try Bundles.golden().batches()
+        let session = try await TrainingSession.open(Bundles.url)
+        for batch in batches { try await session.step(batch) }
+        let url = scratch.url("averaged.mlpackage")
+        try await session.export(to: url, averages: true)
+        try await session.setParameters(session.averages())
+        let x = ["x": try #require(batches[1]["x"])]
+        let expected = try #require(try await session.predict(x)["logits"]).scalars(as: Float.self)
+        let got = try #require(try Model(contentsOf: url).predict(x)["logits"]).scalars(as: Float.self)
+        for (a, b) in zip(got, expected) { #expect(abs(a - b) < 1e-6) }
+    }
+
     @Test func valuesByName() async throws {
         let session = try await TrainingSession.open(Bundles.url)
         let value = try Tensor([1, 2, 3, 4, 5] as [Float], shape: [5])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,29 @@ from .loader import native
 from .values import Array, enum_value, struct, tensor, text
 
 
+def _beside(run: Callable[[], None], stop: Any) -> None:
+    """Runs in another thread, since Python hears of Ctrl-C only while this one is not in the library."""
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            run()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, name="rlx-update", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.1)  # another thread may be told of the signal, which wakes no waiting one
+    except KeyboardInterrupt:
+        stop[0] = 1
+        thread.join()
+        raise
+    if failures:
+        raise failures[0]
+
+
 class NetworkUpdate(Handle):
     """The losses and trained weights of one finished task."""
 
@@ -19,7 +44,7 @@ class NetworkUpdate(Handle):
 
     @classmethod
     def run(cls, model: bytes, data: Mapping[str, Array], epochs: int, mini_batch: int) -> NetworkUpdate:
-        """Trains a copy of the model on rows of `data`, in their order, and waits.
+        """Trains a copy of the model on rows of `data`, in their order, and waits; Ctrl-C ends it between mini-batches.
 
         Raises:
             DeviceError: there is no Core ML here.
@@ -29,12 +54,12 @@ class NetworkUpdate(Handle):
         new = library.ffi.new
         views = [(new("char[]", text(name)), *tensor(library, name, value)) for name, value in data.items()]
         columns = new("rlx_column[]", [(name, view) for name, view, _ in views])
-        options = struct(library, "rlx_update_options", epochs=epochs, mini_batch=mini_batch)
+        stop = new("int32_t *")
+        options = struct(library, "rlx_update_options", epochs=epochs, mini_batch=mini_batch, stop=stop)
         out = new("rlx_update **")
-        call(
-            library, library.lib.rlx_update_run, library.ffi.from_buffer(model), len(model), columns, len(views),
-            options, out,
-        )
+        bytes = library.ffi.from_buffer(model)
+        arguments = (library.lib.rlx_update_run, bytes, len(model), columns, len(views), options, out)
+        _beside(lambda: call(library, *arguments), stop)
         return cls(library, out[0])
 
     def losses(self) -> list[float]:

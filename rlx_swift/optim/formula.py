@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -29,6 +30,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 _DEEPEST, _MOST_PATHS = 10, 64
 _STEPS = (*range(1, 33), 99, 100, 101, 999, 1000, 1001, 2500, 12345, 1000000)
 _RATES = (0.0, 1e-2, 0.3)
+_ONE_AT_A_TIME = threading.RLock()  # for the module math, which all threads share
 
 
 class Traced:
@@ -216,7 +218,12 @@ def _formula(number: Any) -> Formula:
 
 @contextmanager
 def _traced_math() -> Iterator[None]:
-    """Functions of the module math that take traced numbers too; for others they are as they were."""
+    """Functions of the module math that take traced numbers too; for others, of any thread, they are as they were."""
+    with _ONE_AT_A_TIME:
+        yield from _lifted_math()
+
+
+def _lifted_math() -> Iterator[None]:
     kept = {name: getattr(math, name) for name in _FUNCTIONS}
 
     def lifted(name: str, *operands: Any) -> Any:

@@ -1,5 +1,9 @@
 """The same batches by Core ML's own update task and by the session's gradients give the same weights."""
 
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -139,6 +143,20 @@ def test_without_core_ml(monkeypatch):
         pytest.skip("Core ML is here")
     with pytest.raises(DeviceError):
         rlx.TrainingSession(mlp(), config=rlx.TrainConfig(update_path="mlupdatetask"), device="cpu")
+
+
+def test_ctrl_c_ends_a_task_between_mini_batches(core_ml):
+    _, task = both(mlp, rlx.SGD())
+    before, data = task.params(), list(batches(task.graph, 100))
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    started = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        task.fit(data, epochs=100_000, progress=False)
+    assert time.perf_counter() - started < 5
+    for name, value in task.params().items():
+        np.testing.assert_array_equal(value, before[name])
+    assert task.steps == 0
+    task.step(data[0])
 
 
 def test_a_run_can_be_saved_and_goes_on(core_ml, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -388,6 +389,17 @@ def test_tracing_leaves_math_as_it_was():
     formula.trace(rlx.Adam())
     with pytest.raises(ConfigError):
         formula.trace(Counting())
+    assert vars(math) == before
+
+
+def test_tracing_in_many_threads():
+    """Each traces; meanwhile others compute with the same functions."""
+    before, alone = dict(vars(math)), {type(o): formula.trace(o) for o in (rlx.Adam(), rlx.RAdam(), rlx.NAdamW())}
+    with ThreadPoolExecutor(8) as pool:
+        traced = [(kind, pool.submit(formula.trace, kind())) for kind in list(alone) * 8]
+        roots = [pool.submit(math.sqrt, n * n) for n in range(200)]
+        assert all(found.result() == alone[kind] for kind, found in traced)
+        assert [root.result() for root in roots] == list(range(200))
     assert vars(math) == before
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -84,6 +87,14 @@ def test_constants_stay_finite():
 
 def test_what_is_wide_exists():
     assert set(registry()) >= WIDE
+
+
+def test_policies_can_be_pickled():
+    for policy in (rlx.PrecisionPolicy.AUTO_MIXED, rlx.PrecisionPolicy.custom({rlx.OpKind.BOUNDARY: rlx.f32})):
+        again = pickle.loads(pickle.dumps(policy))
+        assert again == policy == copy.deepcopy(policy) and hash(again) == hash(policy)
+        assert all(dtype in (rlx.f16, rlx.f32) for dtype in again.dtypes.values())
+    assert all(pickle.loads(pickle.dumps(dtype)) is dtype for dtype in (rlx.f16, rlx.f32, rlx.i32, rlx.bool_))
 
 
 def test_policies_are_checked_and_data():

@@ -197,6 +197,7 @@ typedef struct rlx_update_options {
     int64_t mini_batch; /* 0: the model's own number */
     int64_t seed;       /* read with shuffle only */
     int32_t shuffle;    /* 0: samples come in the order that they are given in */
+    const int32_t *stop; /* NULL, or read after each mini-batch: anything but 0 ends the task, an INVALID_ARGUMENT */
 } rlx_update_options;
 
 int32_t rlx_abi_version(void);
