@@ -122,12 +122,31 @@ def _parser() -> argparse.ArgumentParser:
         "Asks Core ML small questions, each in a process of its own on every choice of compute units, compares the "
         "answers with the CPU's and writes one file, to attach to an issue. A crash is a result.",
     )
+    doctor.formatter_class = argparse.RawDescriptionHelpFormatter
+    doctor.epilog = """\
+how to use it:
+  rlx-swift doctor                             the usual questions; minutes
+  rlx-swift doctor --full                      large models and thousands of predictions too
+  rlx-swift doctor --only 'conv/*' --units gpu part of them
+  rlx-swift doctor --compare OLD NEW           how two reports differ: two systems, two versions
+
+Each line shows how a process ended, the units and dtype, the case, and what it found:
+  ok       Core ML answered; "ulps" is the largest error in units of the last place, times are in us and ms
+  error    Core ML or the library said why not
+  crash    the process was ended by a signal; what it had said before stays in the report
+  timeout  it took longer than --seconds
+
+The file begins with "text", the report for people: the system and each question of the checklist with what went
+wrong. "results" has all numbers: load and prediction times, errors by output, bits ("hash"), and the processor
+that Core ML plans for each operation ("plan"). A machine without a Neural Engine, as in most clouds, may hang
+with --units ane and all: give --units cpu --units gpu there."""
     file = Path("rlx-doctor.json")
     doctor.add_argument("--output", type=Path, default=file, metavar="FILE", help="default: %(default)s")
     doctor.add_argument("--only", action="append", default=[], metavar="PATTERN", help='only cases such as "conv/*"')
     doctor.add_argument("--units", action="append", choices=UNITS, help="default: each of them")
     doctor.add_argument("--seconds", type=float, default=60.0, metavar="S", help="limit of a case; default: 60")
     doctor.add_argument("--full", action="store_true", help="ask what takes minutes too")
+    doctor.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="show how two reports differ")
     doctor.add_argument("--list", action="store_true", help="print the names of the cases and end")
     _add_json(doctor)
     return parser
@@ -298,10 +317,14 @@ def _validate(options: argparse.Namespace) -> None:
 
 def _doctor(options: argparse.Namespace) -> None:
     from . import doctor
-    from .doctor.report import names
+    from .doctor.report import compare, names
 
     if options.list:
         print("\n".join(names()))
+        return
+    if options.compare:
+        differences = compare(*options.compare)
+        print(json.dumps(differences) if options.json else "\n".join(differences))
         return
     settings = doctor.Options(
         options.output, only=options.only, units=options.units or UNITS, seconds=options.seconds, full=options.full

@@ -12,9 +12,12 @@ import pytest
 
 from rlx_swift import cli, dtypes, interp
 from rlx_swift.doctor import Options, run
+from rlx_swift.doctor import report as report_module
 from rlx_swift.doctor.cases import cases
-from rlx_swift.doctor.measure import difference
-from rlx_swift.doctor.report import Result, in_child, names
+from rlx_swift.doctor.checklist import CHECKLIST, unasked
+from rlx_swift.doctor.measure import difference, measure
+from rlx_swift.doctor.programs import programs
+from rlx_swift.doctor.report import Result, compare, in_child, names
 from rlx_swift.errors import ConfigError
 
 
@@ -35,6 +38,60 @@ def test_other_ends_of_a_process():
     assert "ValueError: bad" in ends("raise ValueError('bad')").problem
     assert ends("print('no json')").status == "error"
     assert ends("import os, json; print(json.dumps(os.environ['RLX_COREML_UNITS']))").status == "error"
+
+
+def test_what_was_said_before_the_end_is_kept():
+    crash = ends("import os; print('{\"load_ms\": 3.0}', flush=True); print('noise', flush=True); os.abort()")
+    assert (crash.status, crash.answer) == ("crash", {"load_ms": 3.0})
+    hang = ends("import time; print('{\"hash\": \"a\"}', flush=True); time.sleep(60)", 1.0)
+    assert (hang.status, hang.answer) == ("timeout", {"hash": "a"})
+
+
+def test_every_question_is_asked_and_every_case_asks_one():
+    assert not unasked(names())
+    for name in names():
+        assert any(question.asks(name) for question in CHECKLIST[:-1]), name
+
+
+@pytest.mark.native
+def test_a_run_goes_on_after_a_crash_and_a_hang(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLX_COREML_ON_LINUX", "1")
+    code = """if True:
+        import json, os, sys, time
+        case = sys.argv[1]
+        if case == "io/rank 0": os.abort()
+        if case == "io/one element": time.sleep(60)
+        print(json.dumps({"hash": str(os.getpid())}))
+    """
+    monkeypatch.setattr(report_module, "CHILD", (sys.executable, "-c", code))
+    file = tmp_path / "report.json"
+    only = ["io/rank 0", "io/one element", "matmul/256 cubed"]
+    report = run(Options(file, only=only, units=["ane"], dtypes=["f32"], seconds=1.5))
+    assert json.loads(json.dumps(report)) == json.loads(file.read_text())
+    assert report["summary"] == {"crash": 1, "timeout": 1, "ok": 1}
+    text = "\n".join(report["text"])
+    assert "SIGABRT" in text and "more than 1.5 s" in text and "[x] Products of two inputs" in text
+    assert "[ ] Each operation of backward graphs alone.\n    not asked in this run" in text
+    assert report["results"][-1]["answer"]["same_in_another_process"] is False
+    other = tmp_path / "other.json"
+    other.write_text(file.read_text().replace("SIGABRT", "SIGSEGV"))
+    assert compare(file, other) == ["io/rank 0 ane f32: crash SIGABRT -> crash SIGSEGV"]
+    assert compare(file, file) == []
+    (tmp_path / "none.json").write_text("{}")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        compare(file, tmp_path / "none.json")
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("name", programs())
+def test_programs_are_answered(name, monkeypatch):
+    """Core ML's place computes or refuses as our own runtime does."""
+    monkeypatch.setenv("RLX_COREML_ON_LINUX", "1")
+    for dtype in programs()[name].dtypes:
+        answer = measure(name, dtype, "cpu")
+        assert ("ours" in answer) == ("refused" in answer), answer
+        for error in answer.get("errors", {}).values():
+            assert not error.get("ulps") and not error.get("wrong") and not error.get("nan_differs"), answer
 
 
 @pytest.mark.parametrize("name", cases())
@@ -69,12 +126,13 @@ def test_the_report(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("RLX_COREML_ON_LINUX", "1")
     file = tmp_path / "report.json"
     arguments = ["doctor", "--output", str(file), "--units", "cpu", "--seconds", "60"]
-    for pattern in ("io/rank 0", "matmul/rank 3", "refusal/reshape*", "training/2 layers", "index/gather"):
+    for pattern in ("io/rank 0", "matmul/rank 3", "refusal/reshape*", "training/2 layers", "index/gather",
+                    "states/2 of f32"):
         arguments += ["--only", pattern]
     assert cli.main(arguments) == 0
-    assert "8 ok" in capsys.readouterr().out
+    assert "9 ok" in capsys.readouterr().out
     report = json.loads(file.read_text())
-    assert report["format"] == 1 and report["summary"] == {"ok": 8}
+    assert report["format"] == 1 and report["summary"] == {"ok": 9}
     assert set(report["system"]) >= {"rlx_swift", "os", "build", "chip"}
     results = {(each["case"], each["dtype"]): each["answer"] for each in report["results"]}
     for dtype in ("f32", "f16"):
@@ -82,6 +140,8 @@ def test_the_report(tmp_path, monkeypatch, capsys):
         assert answer["errors"]["y0"]["ulps"] == 0 and answer["same_again"] and answer["median_us"] > 0
     assert "shape is [5, 5]" in results["refusal/reshape to another size", "f32"]["refused"]
     assert results["training/2 layers", "f32"]["largest_relative_error"] == 0
+    assert results["matmul/rank 3", "f32"]["plan"] == {"cpu": {"ios17.matmul": 1}}
+    assert results["states/2 of f32", "f32"].keys() & {"plan", "refused"}
 
 
 @pytest.mark.native

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..dtypes import DType, bool_, f32, i32
+from ..autodiff.reverse import backward
+from ..dtypes import DType, bool_, f16, f32, i32
 from ..ir.graph import Graph
+from ..ir.rewrite import drop_unused_leaves
 from ..ir.tensor import Tensor
 
 Feeds = dict[str, np.ndarray]
@@ -32,12 +34,16 @@ class Case:
         build: the graph and its feeds for a float dtype.
         dtypes: the names of the dtypes for which it makes sense.
         full: whether it takes long, so that only a full run asks it.
+        exact: whether results are compared with those in float64 too.
+        twice: whether a second process is to give the same bits.
     """
 
     name: str
     build: Build
     dtypes: tuple[str, ...] = ("f32", "f16")
     full: bool = False
+    exact: bool = False
+    twice: bool = False
 
 
 _CASES: dict[str, Case] = {}
@@ -129,7 +135,8 @@ _case("io/one element")(_asks(lambda a, b: a * b, (1,), (3,)))
 _case("io/passed through")(_asks(lambda a: [a, a * 2.0], (5,)))
 _case("io/one value twice")(_asks(lambda a: [a * 2.0] * 2, (5,)))
 _case("io/padded rows")(_asks(lambda a: a * 2.0, (5, 13)))
-_case("io/64 MB", full=True)(_asks(lambda a: a * 2.0, (64 << 20 >> 2,)))
+for _megabytes in (64, 1024):
+    _case(f"io/{_megabytes} MB", full=True)(_asks(lambda a: a * 2.0, (_megabytes << 8, 1024)))
 
 
 @_case("io/constant output")
@@ -155,7 +162,7 @@ for _a, _b in ((True, False), (False, True), (True, True)):
         _matmul((6, 4) if _a else (4, 6), (5, 6) if _b else (6, 5), transpose_x=_a, transpose_y=_b))
 _case("matmul/sum of 4096 ones")(_told(ops.matmul, a=np.ones((1, 4096)), b=np.ones((4096, 1))))
 _case("matmul/sum of 40000")(_told(ops.matmul, a=np.ones((1, 4)), b=np.full((4, 1), 1e4)))
-_case("matmul/256 cubed")(_matmul((256, 256), (256, 256)))
+_case("matmul/256 cubed", exact=True, twice=True)(_matmul((256, 256), (256, 256)))
 
 
 # Convolutions
@@ -167,12 +174,51 @@ def _conv(rank: int, strides: int, groups: int, batch: int, padding: Any = "vali
     return _asks(conv, x, w, (8,)) if bias else _asks(conv, x, w)
 
 
+def _kernel_gradient(stride: int) -> Build:
+    def build(dtype: DType) -> Built:
+        graph = Graph("case")
+        x, w = graph.input("a", (2, 3, 9, 9), dtype), graph.input("b", (4, 3, 3, 3), dtype)
+        out = ops.conv2d(x, w, strides=stride)
+        cotangent = graph.input("c", out.shape, dtype)
+        (gradient,) = backward(graph, {out: cotangent}, [w])
+        graph.set_outputs({"y0": gradient})
+        feeds = {n: _values(t.shape, dtype, i) for i, (n, t) in enumerate(graph.inputs.items()) if n != "b"}
+        drop_unused_leaves(graph)
+        return graph, feeds
+
+    return build
+
+
+def _kernel_gradient_by_patches(stride: int) -> Build:
+    count = (9 - 3) // stride + 1
+
+    def function(x: Tensor, g: Tensor) -> Tensor:
+        reach = stride * (count - 1) + 1
+        patches = [
+            ops.reshape(x[:, :, i : i + reach : stride, j : j + reach : stride], (2, 3, 1, count * count))
+            for i in range(3) for j in range(3)
+        ]
+        columns = ops.reshape(ops.transpose(ops.concat(patches, axis=2), (0, 3, 1, 2)), (2 * count * count, 27))
+        rows = ops.reshape(ops.transpose(g, (1, 0, 2, 3)), (4, 2 * count * count))
+        return ops.reshape(rows @ columns, (4, 3, 3, 3))
+
+    def build(dtype: DType) -> Built:
+        graph, feeds = _of(function, [(2, 3, 9, 9), (2, 4, count, count)], dtype)
+        return graph, {"a": feeds["a"], "b": _values(feeds["b"].shape, dtype, 2)}
+
+    return build
+
+
 for _rank, _stride, _groups, _samples in itertools.product((1, 2), (1, 2), (1, 2, 4), (1, 8)):
     _name = f"conv/{_rank}d stride {_stride} groups {_groups} batch {_samples}"
     _case(_name)(_conv(_rank, _stride, _groups, _samples))
-_case("conv/2d same")(_conv(2, 1, 1, 2, "same"))
+_case("conv/2d same", twice=True)(_conv(2, 1, 1, 2, "same"))
 _case("conv/2d stride 2 pad 1")(_conv(2, 2, 1, 2, 1))
 _case("conv/2d bias at run time")(_conv(2, 1, 1, 2, "same", bias=True))
+for _stride in (1, 2):
+    # The gradient of a kernel: a convolution by the cotangent, or patches times the cotangent.
+    _case(f"conv/gradient of the kernel, stride {_stride}")(_kernel_gradient(_stride))
+    _case(f"conv/gradient of the kernel by patches, stride {_stride}")(_kernel_gradient_by_patches(_stride))
 _case("conv/dilated")(_asks(partial(ops.conv2d, dilation=2), (1, 2, 9, 9), (3, 2, 3, 3)))
 _case("conv/transposed")(_asks(partial(ops.conv_transpose2d, strides=2), (1, 3, 5, 5), (3, 2, 3, 3)))
 _case("conv/transposed with output padding")(
@@ -218,7 +264,7 @@ _SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 65504.0, 1e-
 _UNARY: Mapping[str, Callable[[Tensor], Tensor]] = {
     "sum with itself": lambda a: a + a, "reciprocal": lambda a: 1.0 / a, "log": ops.log, "sqrt": ops.sqrt,
     "round": ops.round, "difference with itself": lambda a: a - a, "zero times": lambda a: a * 0.0,
-    "product with a half": lambda a: a * 0.5,
+    "product with a half": lambda a: a * 0.5, "quotient with itself": lambda a: a / a,
 }
 for _name, _unary in _UNARY.items():
     _case(f"number/special values: {_name}")(_told(_unary, a=_SPECIAL))
@@ -226,6 +272,8 @@ _case("number/to integers")(_told(partial(ops.cast, dtype=i32), a=np.array([2.9,
 _case("number/large integers", dtypes=("f32",))(
     _told(lambda a, b: a + b, a=np.array([2**24, 2**24 + 1, 2**30]), b=np.array([1, 1, 2**30 - 1])))
 _case("number/exp")(_told(ops.exp, a=np.linspace(-10, 10, 101)))
+_case("number/exp, log and tanh in float64", exact=True)(
+    _told(lambda a: [ops.exp(a), ops.log(a), ops.tanh(a)], a=np.linspace(0.1, 10, 100)))
 _case("number/small addend")(_told(lambda a: (a + 1e-7) - a, a=np.linspace(0, 2, 11)))
 _case("number/thirds")(_told(lambda a: [a / 3.0, a * (1 / 3)], a=np.linspace(0, 10, 33)))
 _case("number/softplus")(_told(ops.softplus, a=np.linspace(-20, 20, 41)))
@@ -240,3 +288,45 @@ def _attended(q: Tensor, k: Tensor, v: Tensor, twice: bool) -> list[Tensor]:
 for _samples, _twice in itertools.product((1, 9, 10, 16), (False, True)):
     _case(f"attention/batch {_samples}{', weights used twice' * _twice}")(
         _asks(partial(_attended, twice=_twice), *[(_samples, 2, 6, 4)] * 3))
+
+
+# Training without state between programs, placement
+
+
+def _unrolled(updates: int) -> Build:
+    """Plain gradient descent on linear regression, so many updates in one program."""
+
+    def function(x: Tensor, target: Tensor, w: Tensor) -> Tensor:
+        for _ in range(updates):
+            w = w - ops.matmul(x, x @ w - target, transpose_x=True) * (0.1 / 16)
+        return w
+
+    return _asks(function, (16, 8), (16, 1), (8, 1))
+
+
+def _perceptron(width: int, rank: int) -> Build:
+    """Three layers of a step's size: forward, and the gradient of the middle weights."""
+
+    def function(x: Tensor, *weights: Tensor) -> list[Tensor]:
+        hidden = [x]
+        for w in weights:
+            hidden.append(ops.relu(hidden[-1] @ w))
+        g = ops.where(hidden[3] > 0.0, hidden[3], hidden[3] * 0.0)
+        back = ops.matmul(g, weights[2], transpose_y=True)
+        return [hidden[3], ops.matmul(hidden[1], back, transpose_x=True)]
+
+    def scaled(dtype: DType) -> Built:
+        ones = (1,) * (rank - 2)
+        graph, feeds = _of(function, [(*ones, 64, width)] + [(*ones, width, width)] * 3, dtype)
+        return graph, {n: v if n == "a" else (v * width**-0.5).astype(v.dtype) for n, v in feeds.items()}
+
+    return scaled
+
+
+for _updates in (1, 8):
+    _case(f"training/{_updates} updates in one program", twice=True)(_unrolled(_updates))
+for _width, _rank in itertools.product((64, 256, 1024, 2048), (2, 4)):
+    _case(f"placement/perceptron {_width} wide, rank {_rank}", full=_width > 256)(_perceptron(_width, _rank))
+_case("executor/f32 features of an f16 program", dtypes=("f32",))(
+    _asks(lambda a, b: ops.cast(ops.cast(a, f16) @ ops.cast(b, f16), f32), (64, 256), (256, 256)))
+_case("executor/f16 features of an f16 program", dtypes=("f16",))(_asks(lambda a, b: a @ b, (64, 256), (256, 256)))

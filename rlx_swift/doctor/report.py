@@ -22,6 +22,7 @@ from typing import Any
 from .._native import native
 from ..errors import ConfigError
 from ..session.device import pick
+from .checklist import CHECKLIST
 
 UNITS = ("cpu", "gpu", "ane", "all")
 DTYPES = ("f32", "f16")
@@ -80,22 +81,36 @@ def run(options: Options, show: Callable[[Result], None] = lambda result: None) 
     chosen = list(_chosen(options))
     if not chosen:
         raise ConfigError("doctor", f"no case matches {', '.join(options.only)}", "--list shows their names")
-    report: dict[str, Any] = {"format": FORMAT, "system": system(), "results": []}
+    from .cases import cases
+
+    repeated = {name for name, each in cases().items() if each.twice}
+    results: list[Result] = []
+    report: dict[str, Any] = {
+        "format": FORMAT, "text": [], "system": system(), "summary": {},
+        "checklist": [asdict(question) for question in CHECKLIST], "results": [],
+    }
     for case, units, dtype in chosen:
         result = in_child(case, units, dtype, options.seconds)
+        if result.status == "ok" and case in repeated:
+            again = in_child(case, units, dtype, options.seconds).answer
+            result.answer["same_in_another_process"] = again.get("hash") == result.answer.get("hash")
         show(result)
-        report["results"].append(asdict(result))
-        report["summary"] = dict(Counter(each["status"] for each in report["results"]))
-        options.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        results.append(result)
+        report["summary"] = dict(Counter(each.status for each in results))
+        report["text"] = describe(report["system"], results)
+        report["results"] = [asdict(each) for each in results]
+        options.output.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return report
 
 
 def names(full: bool = True) -> dict[str, tuple[str, ...]]:
     """The dtypes of each case, by the case's name."""
     from .cases import cases
+    from .programs import programs
     from .runs import RUNS
 
-    graphs = {name: case.dtypes for name, case in cases().items() if full or not case.full}
+    graphs = {name: each.dtypes for name, each in cases().items() if full or not each.full}
+    graphs |= {name: each.dtypes for name, each in programs().items() if full or not each.full}
     return graphs | {name: ("f32",) for name, each in RUNS.items() if full or not each.full}
 
 
@@ -106,11 +121,11 @@ def _chosen(options: Options) -> Iterator[tuple[str, str, str]]:
                 yield from ((name, units, dtype) for dtype in dtypes if dtype in options.dtypes)
 
 
-def in_child(case: str, units: str, dtype: str, seconds: float, command: Sequence[str] = CHILD) -> Result:
+def in_child(case: str, units: str, dtype: str, seconds: float, command: Sequence[str] | None = None) -> Result:
     """One case in a process; never raises for what that does."""
     result = Result(case, units, dtype, "ok")
     environment = {**os.environ, "RLX_COREML_UNITS": units}
-    arguments = [*command, case, dtype, units]
+    arguments = [*(command or CHILD), case, dtype, units]
     process = subprocess.Popen(
         arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
     )
@@ -118,25 +133,37 @@ def in_child(case: str, units: str, dtype: str, seconds: float, command: Sequenc
         output, noise = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
-        _, noise = process.communicate()
+        output, noise = process.communicate()
         result.status, result.problem = "timeout", f"more than {seconds:g} s"
-    else:
-        _judge(result, process.returncode, output, noise)
+    result.answer = _answers(output)
+    error = str(result.answer.pop("error", ""))
+    if result.status == "ok":
+        _judge(result, process.returncode, error, noise)
     result.lines = [line for line in noise.splitlines() if any(word in line for word in _TELLING)][:_MOST_LINES]
     return result
 
 
-def _judge(result: Result, status: int, output: str, noise: str) -> None:
+def _answers(output: str) -> dict[str, Any]:
+    """What a process has said, also one that did not come to its end."""
+    answers: dict[str, Any] = {}
+    for line in output.splitlines():
+        try:
+            said = json.loads(line)
+        except ValueError:
+            continue  # a line of Core ML's
+        if isinstance(said, dict):
+            answers |= said
+    return answers
+
+
+def _judge(result: Result, status: int, error: str, noise: str) -> None:
     if status < 0:
         result.status, result.problem = "crash", _signal_name(-status)
-        return
-    try:
-        result.answer = json.loads(output.splitlines()[-1])
-        result.problem = result.answer.pop("error", "")
-    except (ValueError, IndexError, AttributeError):
-        result.problem = f"exit status {status}; {noise.strip().splitlines()[-1:]}"
-    if result.problem or status:
+    elif error:
+        result.status, result.problem = "error", error
+    elif status or not result.answer:
         result.status = "error"
+        result.problem = f"exit status {status}; {noise.strip().splitlines()[-1:]}"
 
 
 def _signal_name(number: int) -> str:
@@ -155,7 +182,54 @@ def _summary(answer: dict[str, Any]) -> str:
                   if any(e.get(key) for e in errors)]
     if "refused" in answer:
         parts.append("refused" if answer["refused"] else "accepted")
+    if answer.get("same_in_another_process") is False:
+        parts.append("other bits in another process")
+    parts += [f"{sum(operations.values())} on {device}" for device, operations in answer.get("plan", {}).items()]
     return ", ".join(parts)
+
+
+def describe(about: dict[str, str], results: Sequence[Result]) -> list[str]:
+    """The report as lines for people: the system, each question of the checklist, and what went wrong."""
+    lines = [f"{name}: {value}" for name, value in about.items()]
+    if about["os"].startswith("macOS-14") or about["os"].startswith(("macOS-26.4", "macOS-26.5")):
+        lines.append("Predictions on the CPU are known to fault on this system: update it before you judge crashes.")
+    for question in CHECKLIST:
+        asked = [result for result in results if question.asks(result.case)]
+        counts = Counter(result.status for result in asked)
+        said = ", ".join(f"{count} {status}" for status, count in counts.items()) or "not asked in this run"
+        lines += ["", f"[{'x' if asked else ' '}] {question.text}", f"    {said}"]
+        if question.left_out:
+            lines.append(f"    Left out: {question.left_out}")
+        if "*" not in question.cases:
+            lines += [f"    {result}" for result in asked if result.status != "ok"]
+    return lines
+
+
+def compare(old: Path, new: Path) -> list[str]:
+    """How two reports differ, a line for each case whose end or errors are other ones; raises ConfigError."""
+    before, after = _read(old), _read(new)
+    lines = []
+    for key in sorted(before.keys() | after.keys()):
+        texts = [_kernel(table[key]) if key in table else "not asked" for table in (before, after)]
+        if texts[0] != texts[1]:
+            lines.append(f"{' '.join(key)}: {texts[0]} -> {texts[1]}")
+    return lines
+
+
+def _read(path: Path) -> dict[tuple[str, str, str], Result]:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        results = [Result(**each) for each in report["results"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"report {str(path)!r}", f"it cannot be read: {error!r}") from error
+    return {(result.case, result.units, result.dtype): result for result in results}
+
+
+def _kernel(result: Result) -> str:
+    """What of a result does not change from run to run."""
+    kept = ("errors", "refused", "plan")
+    answer: dict[str, Any] = {name: result.answer[name] for name in kept if name in result.answer}
+    return f"{result.status} {result.problem or _summary(answer)}".strip()
 
 
 def system() -> dict[str, str]:

@@ -5,26 +5,31 @@ For a refusal every outcome is a result: an error with its text, numbers, or the
 
 from __future__ import annotations
 
+import ctypes
 import resource
 import sys
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import ops
 from .._native.handles import NativeSession, Program, Store
-from ..dtypes import i32
+from ..dtypes import DType, f16, f32, i32
 from ..errors import DeviceError, RlxError
 from ..ir.graph import Graph
 from ..lower.mil import lower
-from ..lower.package import to_bytes
+from ..lower.package import to_bytes, write_package
 from ..lower.program import Array, Literal, Model
 from ..optim import Adam
 from ..session.config import TrainConfig
 from ..session.training import TrainingSession
+from .programs import with_states
 
 Answer = dict[str, Any]
 
@@ -50,10 +55,7 @@ def _refusal(damage: Callable[[Model], None], build: Callable[[Graph], Any]) -> 
         model = lower(graph).model
         damage(model)
         try:
-            data, weights = to_bytes(model)
-            session = NativeSession(
-                Program.load_memory(data, weights or None), Store(), device="coreml", units=units
-            )
+            session = _session(model, units)
             session.run()
         except DeviceError:
             raise
@@ -92,6 +94,85 @@ def _drop(kind: str, parameter: str) -> Callable[[Model], None]:
 
 def _x(graph: Graph) -> Any:
     return graph.input("x", (2, 3, 4))
+
+
+def _after_a_refusal(units: str) -> Answer:
+    """Whether a program that is not right harms the right one that follows."""
+    bad = RUNS["refusal/gather out of range"].measure(units)
+    graph = Graph("good")
+    graph.set_outputs({"y": graph.input("x", (4,)) * 2.0})
+    session = _session(lower(graph).model, units)
+    session.buffer("x")[...] = 3.0
+    session.run()
+    return {"before": bad, "right_after_it": bool(np.all(np.array(session.buffer("y")) == 6.0))}
+
+
+# States, plans
+
+
+def planned(model: Model, units: str) -> Answer:
+    """How many operations of each kind Core ML plans for each processor."""
+    from .._native.placement import Placement
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.mlpackage")
+        write_package(path, model)
+        with Placement.load(path, units=units) as placement:
+            steps = placement.report["steps"]
+    found: dict[str, Counter[str]] = {}
+    for step in steps:
+        found.setdefault(step.get("preferred", "none"), Counter())[step["operation"]] += 1
+    return {device: dict(counts) for device, counts in sorted(found.items())}
+
+
+def _states(dtype: DType, count: int) -> Run:
+    """Whether Core ML takes states of a dtype, so many of them. Our programs have none: it only compiles and plans."""
+
+    def measure(units: str) -> Answer:
+        try:
+            return {"plan": planned(with_states(dtype, count), units)}
+        except DeviceError:
+            raise
+        except RlxError as error:
+            return {"refused": str(error)}
+
+    return Run(measure)
+
+
+def _long(operations: int) -> Callable[[str], Answer]:
+    """How loading grows with the number of operations."""
+
+    def measure(units: str) -> Answer:
+        graph = Graph("long")
+        y = graph.input("x", (8, 8))
+        w = graph.input("w", (8, 8))
+        for i in range(operations):
+            y = ops.tanh(y) if i % 3 == 1 else y @ w if i % 3 else y + w
+        graph.set_outputs({"y": y})
+        model, started = lower(graph).model, time.perf_counter()
+        session = _session(model, units)
+        loaded = time.perf_counter()
+        session.run()
+        return {"operations": operations, "load_ms": (loaded - started) * 1e3,
+                "first_us": (time.perf_counter() - loaded) * 1e6}
+
+    return measure
+
+
+def _session(model: Model, units: str) -> NativeSession:
+    data, weights = to_bytes(model)
+    return NativeSession(Program.load_memory(data, weights or None), Store(), device="coreml", units=units)
+
+
+def _at_priority(quality: int) -> Callable[[str], Answer]:
+    """The time of a prediction in a thread of that quality of service; Apple systems alone have those."""
+
+    def measure(units: str) -> Answer:
+        choose = getattr(ctypes.CDLL(None), "pthread_set_qos_class_self_np", None)
+        changed = choose is not None and choose(quality, 0) == 0
+        return {"quality_of_service": quality if changed else "unknown here", **_many(200)(units)}
+
+    return measure
 
 
 # Training
@@ -201,5 +282,9 @@ RUNS: dict[str, Run] = {
     "training/2 layers": Run(_training(2)), "training/8 layers": Run(_training(8)),
     "training/32 layers": Run(_training(32), full=True),
     "executor/1000 predictions": Run(_many(1000)), "executor/50000 predictions": Run(_many(50000), full=True),
-    "executor/16 MB of weights": Run(_weights(16)),
+    "executor/16 MB of weights": Run(_weights(16)), "executor/256 MB of weights": Run(_weights(256), full=True),
+    "executor/user initiated priority": Run(_at_priority(0x19)), "executor/utility priority": Run(_at_priority(0x11)),
+    "refusal/and then a good program": Run(_after_a_refusal),
+    **{f"states/{count} of {dtype}": _states(dtype, count) for dtype in (f16, f32) for count in (1, 2, 3, 8)},
+    **{f"compile/{n} operations": Run(_long(n), full=n > 1000) for n in (100, 1000, 10000)},
 }
