@@ -196,7 +196,7 @@ PRINTS = {
 }
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
+    if sys.argv[1:2] == ["peak"] and len(sys.argv) == 3:
         print_peak_of(sys.argv[2])
     else:
         for name in sys.argv[1:] or PRINTS:

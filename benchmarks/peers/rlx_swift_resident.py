@@ -1,4 +1,4 @@
-"""rlx_swift's resident loop: steps are queued, and `run_steps` makes them with few calls of the device."""
+"""rlx_swift's resident loop: steps are counted, and `run_steps` makes them with few calls of the device."""
 import peers_api
 
 NAME = "rlx_swift, resident loop"
@@ -8,17 +8,20 @@ available = PLAIN.available
 
 class Run:
     def __init__(self, workload, seed):
-        self.plain, self.queued = PLAIN.build(workload, seed), []
+        plain = PLAIN.build(workload, seed)
+        self.ts, self.batches = plain.ts, list(plain.batches)
+        self.waiting = self.done = 0
 
     def step(self):
-        batches = self.plain.batches
-        self.queued.append(batches[self.plain.i % len(batches)])
-        self.plain.i += 1
+        self.waiting += 1
 
     def sync(self):
-        if self.queued:
-            self.last = self.plain.ts.run_steps(self.queued)[-1].loss
-            self.queued = []
+        if self.waiting:
+            first = self.done % len(self.batches)
+            queued = self.batches * (self.waiting // len(self.batches) + 2)
+            self.last = self.ts.run_steps(queued[first : first + self.waiting]).losses[-1]
+            self.done += self.waiting
+            self.waiting = 0
 
     def loss(self):
         self.sync()

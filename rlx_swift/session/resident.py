@@ -5,9 +5,11 @@ What an update cannot share such a call with, it is made by itself: one by one, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
@@ -43,20 +45,45 @@ class Taken(NamedTuple):
     def one(cls, report: StepReport) -> Taken:
         return cls([report.loss], {name: [x] for name, x in report.outputs.items()}, report.path, report.skipped)
 
-    def reports(self) -> list[StepReport]:
-        """What `step` would have said of each."""
-        path, outputs = self.path, self.outputs
-        if not outputs:
-            return [*[StepReport(loss, path, False, {}) for loss in self.losses[:-1]], self.last()]
-        reports = [
-            StepReport(loss, path, False, {name: x[k] for name, x in outputs.items()})
-            for k, loss in enumerate(self.losses[:-1])
-        ]
-        return [*reports, self.last()]
+    def report(self, k: int) -> StepReport:
+        """What `step` would have said of update `k`."""
+        skipped = self.skipped and k == len(self.losses) - 1
+        return StepReport(self.losses[k], self.path, skipped, {name: x[k] for name, x in self.outputs.items()})
 
     def last(self) -> StepReport:
         """What `step` would have said of the last."""
-        return StepReport(self.losses[-1], self.path, self.skipped, {name: x[-1] for name, x in self.outputs.items()})
+        return self.report(len(self.losses) - 1)
+
+
+class StepReports(Sequence[StepReport]):
+    """The reports of updates in their order, each made when it is asked for.
+
+    Attributes:
+        losses: the loss of each update.
+    """
+
+    def __init__(self, taken: Sequence[Taken]) -> None:
+        self._taken = taken
+        self._ends = list(accumulate(len(each.losses) for each in taken))
+        self.losses = [loss for each in taken for loss in each.losses]
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    @overload
+    def __getitem__(self, k: int) -> StepReport: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[StepReport]: ...
+    def __getitem__(self, k: int | slice) -> StepReport | list[StepReport]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        i = range(len(self))[k]
+        at = bisect_right(self._ends, i)
+        taken = self._taken[at]
+        return taken.report(i - self._ends[at] + len(taken.losses))
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 class Resident:
@@ -106,7 +133,6 @@ class Resident:
             fed[LOSS_SCALE] = Series(np.array(factors, np.float32))
             fed[UNSCALE] = Series(np.array([1 / factor for factor in factors], np.float32))
         return count, fed
-
 
     def _row(self, n: int, lr: float) -> list[float]:
         row = []

@@ -99,21 +99,17 @@ class StagedList:
         bytes = sum(x.type.size * x.dtype.numpy.itemsize for x in forward.inputs.values())
         if bytes > LARGEST_STAGED:
             return 0, {}
-        order = tuple(self._batches[i])
-        places: dict[int, int] = {}
-        members: list[Mapping[str, Any]] = []
-        read: list[int] = []
-        for k in range(i, min(i + most, len(self))):
-            batch = self._batches[k]
-            place = places.get(id(batch))
-            if place is None:
-                if not _is_ready(batch, order, inputs) or (len(members) + 1) * bytes > LARGEST_STAGE:
-                    break
-                place = places[id(batch)] = len(members)
-                members.append(batch)
-            read.append(place)
-        where = np.array(read, np.int64)
-        return len(read), {
+        part, order = self._batches[i : i + most], tuple(self._batches[i])
+        keys = list(map(id, part))
+        distinct = dict(zip(keys, part, strict=True))
+        for place, (key, batch) in enumerate(distinct.items()):
+            if not _is_ready(batch, order, inputs) or (place + 1) * bytes > LARGEST_STAGE:
+                del keys[keys.index(key) :]  # the first that cannot be in the call
+                break
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        members = [distinct[key] for key in places]
+        where = np.array([places[key] for key in keys], np.int64)
+        return len(keys), {
             name: Series(np.array([batch[name] for batch in members], dtype), where) for name, dtype, _ in inputs
         }
 

@@ -31,7 +31,7 @@ from .interrupt import Interrupt
 from .names import require_unreserved
 from .programs import Recipe, evaluation_graph, prediction_graph
 from .report import Eligible, StepReport, Unsupported, UpdatePath
-from .resident import ResidentLoop
+from .resident import ResidentLoop, StepReports
 from .scaling import loss_scale
 from .staging import StagedList, staged
 from .state import OptimizerState
@@ -263,8 +263,9 @@ class TrainingSession:
         self.last_report = report
         return report
 
-    def run_steps(self, batches: Iterable[Batch]) -> list[StepReport]:
-        """One update from each batch, as `step` makes them one after another, and what it would report of each.
+    def run_steps(self, batches: Iterable[Batch]) -> StepReports:
+        """One update from each batch, as `step` makes them one after another, and what it would report of each:
+        a sequence, and its `losses`.
 
         Where `resident_reason` is empty one call of the device makes many of them, from batches that are in memory: the
         next epoch of `rlx.batches`, or dicts of arrays of the inputs' own types. Other iterables are read to their end
@@ -274,14 +275,14 @@ class TrainingSession:
         """
         if isinstance(batches, Mapping):
             raise ConfigError("run_steps batches", "expected batches, got a single dict", "use step(), or a list")
-        reports: list[StepReport] = []
-        loop = ResidentLoop(self)
+        loop, taken, done = ResidentLoop(self), [], 0
         data = staged(batches) or StagedList(list(batches))
         with Interrupt() as interrupt:
-            while len(reports) < len(data):
+            while done < len(data):
                 with interrupt.held:
-                    reports += loop.take(data, len(reports)).reports()
-        return reports
+                    taken.append(loop.take(data, done))
+                done += len(taken[-1].losses)
+        return StepReports(taken)
 
     def accumulate(self, batch: Batch, weight: float = 1.0) -> float:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""

@@ -39,6 +39,7 @@ def environment() -> dict[str, str]:
 WAITING = {
     "training": "forever = iter(lambda: batch, None)",
     "the data": "forever = (time.sleep(60) or batch for _ in range(9))",
+    "batches in memory": "forever = rlx.batches({'x': np.ones((80000, 3))}, 8); options = {'epochs': 10**9}",
     "a window": "forever = iter(lambda: batch, None); options = {'accumulate': 10**9}",
 }
 

@@ -85,7 +85,7 @@ def test_runs_are_steps(data):
     batches = batch_list(rows, bad)
     batches += batches[: data.draw(st.integers(0, 3))]
     many, single = session(**config), session(**config)
-    assert repr(many.run_steps(batches)) == repr(one_by_one(single, batches))
+    assert repr(list(many.run_steps(batches))) == repr(one_by_one(single, batches))
     assert repr(many.last_report) == repr(single.last_report)
     same(many, single)
 
@@ -104,7 +104,11 @@ def test_runs_are_steps(data):
 def test_a_call_makes_many(counted):
     ts = session(optimizer=rlx.Adam())
     assert ts.resident_reason == ""
-    ts.run_steps(batch_list([8] * 40 + [5] * 3))
+    reports = ts.run_steps(batch_list([8] * 40 + [5] * 3))
+    assert reports.losses == [report.loss for report in reports]
+    assert reports[-1] == ts.last_report == reports[42] and reports[3:5] == [reports[3], reports[4]]
+    with pytest.raises(IndexError):
+        reports[43]
     assert sum(counted) == 43 and len(counted) < 6
     counted.clear()
     ts.fit(rlx.batches(mlp_data(8 * 40 + 5), 8), progress=False)
@@ -119,7 +123,7 @@ def test_a_call_makes_many(counted):
 def test_whoever_cannot_goes_one_by_one_and_says_so(device, config, reason):
     many, single = session(device, **config), session(device, **config)
     batches = batch_list([8, 8, 8, 5])
-    assert many.run_steps(iter(batches)) == one_by_one(single, batches)
+    assert list(many.run_steps(iter(batches))) == one_by_one(single, batches)
     same(many, single)
     if device == "numpy" or reason:
         assert (reason or "the numpy device makes one update a call") in many.resident_reason
@@ -138,7 +142,7 @@ def test_dropout_is_drawn_for_each_batch():
     many, single = (rlx.TrainingSession(g, device="cpu").with_fused_optimizer() for _ in range(2))
     assert "random numbers" in many.resident_reason
     batches = [{"x": np.full((8, 16), k, np.float32)} for k in range(4)]
-    assert many.run_steps(batches) == one_by_one(single, batches)
+    assert list(many.run_steps(batches)) == one_by_one(single, batches)
 
 
 @pytest.mark.native
@@ -215,7 +219,7 @@ def test_labels_that_a_graph_replaces():
     for batch in batches:
         batch["y"][3] = -1
     many, single = (rlx.TrainingSession(g, device="cpu").with_fused_optimizer() for _ in range(2))
-    assert many.run_steps(batches) == one_by_one(single, batches)
+    assert list(many.run_steps(batches)) == one_by_one(single, batches)
     batches[5]["y"][1] = 3
     for run in (many.run_steps, lambda b: one_by_one(single, b)):
         with pytest.raises(FeedError, match=r"expected indices from 0 to 2 or -1, got 3 at \(1,\)"):
@@ -227,7 +231,7 @@ def test_labels_that_a_graph_replaces():
 @pytest.mark.native
 def test_what_is_no_list_of_batches():
     ts = session()
-    assert ts.run_steps([]) == []
+    assert list(ts.run_steps([])) == []
     with pytest.raises(ConfigError, match="a single dict"):
         ts.run_steps(mlp_data(8))
     with pytest.raises(FeedError, match="expected a dict"):
