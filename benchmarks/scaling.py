@@ -6,6 +6,7 @@ Run: python -m benchmarks.scaling [times | memory | steps | threads | peak]
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -147,6 +148,7 @@ def print_peak_of(name: str) -> None:
     run.step()
     sys.modules["workloads"].make(name, 0)
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # so that a session does not live in what the data gave back
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew
     before = memory("VmRSS")
     run = workload(name)
