@@ -1,7 +1,7 @@
 // Where tensors are computed: kept as on Apple systems, though there is only the CPU here.
 
 @available(macOS 15, iOS 18, *)
-public struct MLComputePolicy: Sendable {
+public struct MLComputePolicy: Sendable, Hashable {
     let computeUnits: MLComputeUnits
 
     public init(_ computeUnits: MLComputeUnits) { self.computeUnits = computeUnits }
@@ -11,11 +11,21 @@ public struct MLComputePolicy: Sendable {
 }
 
 @available(macOS 15, iOS 18, *)
-public func withMLTensorComputePolicy<R>(_ policy: MLComputePolicy, _ body: () throws -> R) rethrows -> R {
+extension MLComputePolicy: CustomStringConvertible, CustomReflectable {
+    public var description: String { "MLComputePolicy(\(computeUnits))" }
+    public var customMirror: Mirror { Mirror(self, children: ["computeUnits": computeUnits]) }
+}
+
+@available(macOS 15, iOS 18, *)
+public func withMLTensorComputePolicy<Result>(
+    _ computePolicy: MLComputePolicy, _ body: () throws -> Result
+) rethrows -> Result {
     try body()
 }
 
 @available(macOS 15, iOS 18, *)
-public func withMLTensorComputePolicy<R>(_ policy: MLComputePolicy, _ body: () async throws -> R) async rethrows -> R {
+public func withMLTensorComputePolicy<R>(
+    _ computePolicy: MLComputePolicy, _ body: () async throws -> R
+) async rethrows -> R {
     try await body()
 }

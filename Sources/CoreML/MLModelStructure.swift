@@ -26,7 +26,13 @@ public enum MLModelStructure: Sendable {
     }
 
     public struct Program: Sendable {
-        public struct NamedValueType: Sendable { public let name: String }
+        /// A type; what it is is not shown.
+        public struct ValueType: Sendable {}
+
+        public struct NamedValueType: Sendable {
+            public let name: String
+            public let type: ValueType
+        }
 
         /// A literal; its content is not shown.
         public struct Value: Sendable {}
@@ -84,6 +90,11 @@ extension MLModelStructure {
 }
 
 @available(macOS 14.4, iOS 17.4, *)
+extension MLModelStructure.Program.NamedValueType {
+    fileprivate init(_ name: String) { self.init(name: name, type: .init()) }
+}
+
+@available(macOS 14.4, iOS 17.4, *)
 extension MLModelStructure.Program.Function {
     fileprivate init?(_ function: Function) {
         guard let body = function.body else { return nil }
@@ -95,7 +106,7 @@ extension MLModelStructure.Program.Function {
             default: "ios18."
             }
         self.init(
-            inputs: function.inputs.map { .init(name: $0.name) }, block: .init(body, operatorPrefix: prefix))
+            inputs: function.inputs.map { .init($0.name) }, block: .init(body, operatorPrefix: prefix))
     }
 }
 
@@ -103,7 +114,7 @@ extension MLModelStructure.Program.Function {
 extension MLModelStructure.Program.Block {
     fileprivate init(_ block: Block, operatorPrefix: String) {
         self.init(
-            inputs: block.inputs.map { .init(name: $0.name) }, outputNames: block.outputs,
+            inputs: block.inputs.map { .init($0.name) }, outputNames: block.outputs,
             operations: block.operations.map { .init($0, operatorPrefix: operatorPrefix) })
     }
 }
@@ -114,7 +125,7 @@ extension MLModelStructure.Program.Operation {
         self.init(
             operatorName: operation.type == "const" ? "const" : operatorPrefix + operation.type,
             inputs: operation.inputs.mapValues { .init(bindings: $0.map(MLModelStructure.Program.Binding.init)) },
-            outputs: operation.outputs.map { .init(name: $0.name) },
+            outputs: operation.outputs.map { .init($0.name) },
             blocks: operation.blocks.map { .init($0, operatorPrefix: operatorPrefix) })
     }
 }

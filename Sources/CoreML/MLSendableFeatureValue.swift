@@ -125,6 +125,11 @@ extension MLSendableFeatureValue.Content {
     }
 }
 
+@available(macOS 15, iOS 18, *)
+extension MLSendableFeatureValue: CustomDebugStringConvertible {
+    public var debugDescription: String { "MLSendableFeatureValue(\(content))" }
+}
+
 /// An array that nobody else holds and that is never written to.
 private struct FrozenArray: Equatable, @unchecked Sendable {
     let feature: MLFeatureValue

@@ -1,156 +1,175 @@
-// MLShapedArray: numbers with a shape as a Swift value, in C order.
+// MLShapedArray: numbers with a shape as a Swift value. The scalars are in ShapedBuffer.swift.
 import Foundation
 
-public struct MLShapedArray<Scalar: MLShapedArrayScalar> {
-    public let shape: [Int]
-    /// In C order.
-    public var scalars: [Scalar] {
-        didSet { precondition(scalars.count == oldValue.count, "the shape \(shape) has \(oldValue.count) scalars") }
-    }
+public struct MLShapedArray<Scalar: MLShapedArrayScalar>: MLShapedArrayProtocol, @unchecked Sendable {
+    public typealias ArrayLiteralElement = Scalar
+    public typealias Element = MLShapedArraySlice<Scalar>
+    public typealias SubSequence = MLShapedArraySlice<Scalar>
+    public typealias Index = Int
+    public typealias Indices = Range<Int>
+    public typealias Iterator = IndexingIterator<MLShapedArray<Scalar>>
 
-    private init(unchecked scalars: [Scalar], _ shape: [Int]) {
-        self.shape = shape
-        self.scalars = scalars
-    }
+    var buffer: ShapedBuffer<Scalar>
 
-    public init<S: Sequence>(scalars: S, shape: [Int]) where S.Element == Scalar {
-        let scalars = Array(scalars)
-        precondition(
-            ArrayLayout(cOrder: shape)?.count == scalars.count, "shape \(shape) does not have \(scalars.count) scalars")
-        self.init(unchecked: scalars, shape)
-    }
+    init(_ buffer: ShapedBuffer<Scalar>) { self.buffer = buffer }
 
-    public init(repeating value: Scalar, shape: [Int]) {
-        guard let layout = ArrayLayout(cOrder: shape) else { preconditionFailure("shape \(shape) is not possible") }
-        self.init(unchecked: Array(repeating: value, count: layout.count), shape)
-    }
-
-    public init(scalar: Scalar) { self.init(unchecked: [scalar], []) }
-
-    /// The bytes of the scalars, in C order.
-    public init(data: Data, shape: [Int]) {
-        let count = data.count / MemoryLayout<Scalar>.size
-        self.init(
-            scalars: data.withUnsafeBytes { bytes in
-                (0..<count).map { bytes.loadUnaligned(fromByteOffset: $0 * MemoryLayout<Scalar>.size, as: Scalar.self) }
-            }, shape: shape)
-    }
-
-    /// The bytes of the scalars; `strides` are counted in scalars.
-    public init(data: Data, shape: [Int], strides: [Int]) {
-        let size = MemoryLayout<Scalar>.size
-        guard let layout = ArrayLayout(shape: shape, strides: strides), layout.span <= data.count / size else {
-            preconditionFailure("\(data.count) bytes do not hold shape \(shape) with strides \(strides)")
-        }
-        self.init(
-            scalars: data.withUnsafeBytes { bytes in
-                (0..<layout.count).map {
-                    bytes.loadUnaligned(fromByteOffset: layout.offset(linear: $0) * size, as: Scalar.self)
-                }
-            }, shape: shape)
-    }
-
-    /// Here the bytes are copied, and released at once.
-    public init(bytesNoCopy bytes: UnsafeRawPointer, shape: [Int], deallocator: Data.Deallocator) {
-        guard let layout = ArrayLayout(cOrder: shape) else { preconditionFailure("shape \(shape) is not possible") }
-        self.init(bytesNoCopy: bytes, shape: shape, strides: layout.strides, deallocator: deallocator)
-    }
-
-    /// Here the bytes are copied, and released at once.
-    public init(
-        bytesNoCopy bytes: UnsafeRawPointer, shape: [Int], strides: [Int], deallocator: Data.Deallocator
-    ) {
-        guard let layout = ArrayLayout(shape: shape, strides: strides) else {
-            preconditionFailure("shape \(shape) with strides \(strides) is not possible")
-        }
-        let data = Data(
-            bytesNoCopy: UnsafeMutableRawPointer(mutating: bytes), count: layout.span * MemoryLayout<Scalar>.size,
-            deallocator: deallocator)
-        self.init(data: data, shape: shape, strides: strides)
+    public init(bytesNoCopy bytes: UnsafeRawPointer, shape: [Int], strides: [Int], deallocator: Data.Deallocator) {
+        buffer = ShapedBuffer(foreign: bytes, .checked(shape, strides), deallocator)
     }
 
     public init(
         unsafeUninitializedShape shape: [Int],
         initializingWith initializer: (inout UnsafeMutableBufferPointer<Scalar>, [Int]) throws -> Void
     ) rethrows {
-        guard let layout = ArrayLayout(cOrder: shape) else { preconditionFailure("shape \(shape) is not possible") }
-        let scalars = try [Scalar](unsafeUninitializedCapacity: layout.count) { buffer, count in
-            var whole = UnsafeMutableBufferPointer(rebasing: buffer[..<layout.count])
-            try initializer(&whole, layout.strides)
-            count = layout.count
-        }
-        self.init(unchecked: scalars, shape)
+        buffer = ShapedBuffer(.checked(shape))
+        try buffer.withMutable { try initializer(&$0, $1.strides) }
+    }
+
+    public init(scalar: Scalar) { self.init(repeating: scalar, shape: []) }
+
+    /// The bytes of the scalars, in C order.
+    public init(data: Data, shape: [Int]) {
+        self.init(data: data, shape: shape, strides: ArrayLayout.checked(shape).strides)
+    }
+
+    /// The bytes of the scalars; `strides` are counted in scalars.
+    public init(data: Data, shape: [Int], strides: [Int]) {
+        let layout = ArrayLayout.checked(shape, strides)
+        precondition(
+            layout.span <= data.count / MemoryLayout<Scalar>.stride,
+            "\(data.count) bytes do not hold shape \(shape) with strides \(strides)")
+        buffer = ShapedBuffer(layout)
+        buffer.withMutable { pointer, _ in _ = data.copyBytes(to: pointer) }
+    }
+
+    @available(macOS 15, iOS 18, *)
+    public init<S: Sequence>(scalars: S, shape: [Int]) where S.Element == Scalar {
+        let scalars = Array(scalars)
+        precondition(
+            ArrayLayout(cOrder: shape)?.count == scalars.count, "shape \(shape) does not have \(scalars.count) scalars")
+        self.init(unsafeUninitializedShape: shape) { buffer, _ in _ = buffer.initialize(from: scalars) }
+    }
+
+    public init<S: Sequence>(concatenating shapedArrays: S, alongAxis: Int)
+    where S.Element: MLShapedArrayProtocol, S.Element.Scalar == Scalar {
+        buffer = ShapedBuffer(concatenating: Array(shapedArrays), alongAxis)
     }
 
     /// A copy of an array of the same element type, whatever its layout.
+    @available(macOS 15, iOS 18, *)
     public init(_ multiArray: MLMultiArray) {
         precondition(multiArray.dataType == Scalar.multiArrayDataType, "the array holds \(multiArray.dataType)")
         self.init(converting: multiArray)
     }
 
-    /// A copy of an array of any element type and layout.
-    public init(converting multiArray: MLMultiArray) {
-        self.init(unsafeUninitializedShape: multiArray.layout.shape) { buffer, strides in
-            guard let base = buffer.baseAddress, let layout = ArrayLayout(cOrder: multiArray.layout.shape) else {
-                return
-            }
-            multiArray.view.copy(
-                to: ArrayView(base: UnsafeMutableRawPointer(base), layout: layout, dataType: Scalar.multiArrayDataType))
-        }
+    public var shape: [Int] { buffer.layout.shape }
+    public var strides: [Int] { buffer.layout.strides }
+    public var startIndex: Int { 0 }
+    public var endIndex: Int { shape.first ?? 0 }
+    public var indices: Range<Int> { 0..<endIndex }
+
+    public subscript(index: Int) -> MLShapedArraySlice<Scalar> {
+        get { self[CollectionOfOne(index)] }
+        set { self[CollectionOfOne(index)] = newValue }
     }
 
-    /// Counted in scalars.
-    public var strides: [Int] { ArrayLayout(cOrder: shape)?.strides ?? [] }
-    public var scalarCount: Int { scalars.count }
-    public var isScalar: Bool { shape.isEmpty }
-    public var scalar: Scalar? { isScalar ? scalars.first : nil }
-    /// The size of the first axis.
-    public var count: Int { shape.first ?? 0 }
+    public subscript<C: Collection>(indices: C) -> MLShapedArraySlice<Scalar> where C.Element == Int {
+        get { MLShapedArraySlice(buffer.part(at: indices)) }
+        set { buffer.replace({ $0.part(at: indices) }, with: newValue.buffer) }
+    }
 
-    public mutating func fill(with value: Scalar) { scalars = Array(repeating: value, count: scalars.count) }
-
-    public subscript(scalarAt indices: Int...) -> Scalar {
-        get { self[scalarAt: indices] }
-        set { self[scalarAt: indices] = newValue }
+    public subscript<C: Collection>(sliceRanges: C) -> MLShapedArraySlice<Scalar> where C.Element == Range<Int> {
+        get { MLShapedArraySlice(buffer.part(in: sliceRanges)) }
+        set { buffer.replace({ $0.part(in: sliceRanges) }, with: newValue.buffer) }
     }
 
     public subscript<C: Collection>(scalarAt indices: C) -> Scalar where C.Element == Int {
-        get { scalars[offset(indices)] }
-        set { scalars[offset(indices)] = newValue }
-    }
-
-    private func offset<C: Collection>(_ indices: C) -> Int where C.Element == Int {
-        precondition(
-            indices.count == shape.count && zip(indices, shape).allSatisfy { (0..<$1).contains($0) },
-            "\(Array(indices)) is not in an array of shape \(shape)")
-        return zip(indices, strides).reduce(0) { $0 + $1.0 * $1.1 }
+        get { buffer.scalar(at: indices) }
+        set { buffer.set(newValue, at: indices) }
     }
 
     public func withUnsafeShapedBufferPointer<R>(
         _ body: (UnsafeBufferPointer<Scalar>, [Int], [Int]) throws -> R
     ) rethrows -> R {
-        try scalars.withUnsafeBufferPointer { try body($0, shape, strides) }
+        try buffer.withPointer { try body($0, shape, strides) }
     }
 
     public mutating func withUnsafeMutableShapedBufferPointer<R>(
         _ body: (inout UnsafeMutableBufferPointer<Scalar>, [Int], [Int]) throws -> R
     ) rethrows -> R {
-        let (shape, strides) = (shape, strides)
-        return try scalars.withUnsafeMutableBufferPointer { try body(&$0, shape, strides) }
+        try buffer.withMutable { try body(&$0, $1.shape, $1.strides) }
     }
 }
 
-extension MLShapedArray: @unchecked Sendable {}
-extension MLShapedArray: Equatable where Scalar: Equatable {}
+@available(macOS 15, iOS 18, *)
+extension MLShapedArray {
+    public func reshaped(to newShape: [Int]) -> MLShapedArray { MLShapedArray(buffer.reshaped(to: newShape)) }
+
+    /// Without the axes of size one.
+    public func squeezingShape() -> MLShapedArray { reshaped(to: shape.filter { $0 != 1 }) }
+
+    /// With an axis of size one at that place.
+    public func expandingShape(at axis: Int) -> MLShapedArray {
+        precondition((0...shape.count).contains(axis), "there is no place \(axis) in shape \(shape)")
+        return reshaped(to: shape[..<axis] + [1] + shape[axis...])
+    }
+
+    /// With the axes in reverse order.
+    public func transposed() -> MLShapedArray { transposed(permutation: shape.indices.reversed()) }
+
+    /// With axis `axes[i]` as axis `i`.
+    public func transposed(permutation axes: [Int]) -> MLShapedArray { MLShapedArray(buffer.transposed(axes)) }
+
+    public func changingLayout(to bufferLayout: MLShapedArrayBufferLayout) -> MLShapedArray {
+        MLShapedArray(buffer.copied(to: bufferLayout.layout(shape)))
+    }
+
+    /// The body sees the scalars in that layout, which they keep.
+    public mutating func withUnsafeMutableShapedBufferPointer<R>(
+        using bufferLayout: MLShapedArrayBufferLayout,
+        _ body: (inout UnsafeMutableBufferPointer<Scalar>, [Int], [Int]) throws -> R
+    ) rethrows -> R {
+        let wanted = bufferLayout.layout(shape)
+        if wanted != buffer.layout { buffer = buffer.copied(to: wanted) }
+        return try withUnsafeMutableShapedBufferPointer(body)
+    }
+}
+
+@available(macOS 14, iOS 17, *)
+extension MLShapedArray: Equatable where Scalar: Equatable {
+    public static func == (lhs: MLShapedArray, rhs: MLShapedArray) -> Bool {
+        lhs.shape == rhs.shape && lhs.scalars == rhs.scalars
+    }
+}
+
+extension MLShapedArray: Encodable where Scalar: Encodable {
+    public func encode(to encoder: any Encoder) throws { try CodedShapedArray(self).encode(to: encoder) }
+}
+
+extension MLShapedArray: Decodable where Scalar: Decodable {
+    public init(from decoder: any Decoder) throws {
+        let coded = try CodedShapedArray<Scalar>(from: decoder)
+        self.init(scalars: coded.scalars, shape: coded.shape)
+    }
+}
+
+extension MLShapedArray: CustomStringConvertible {
+    public var description: String {
+        let size = shape.isEmpty ? "scalar" : shape.map(String.init).joined(separator: " × ")
+        let shown = scalars.prefix(32).map { "\($0)" }.joined(separator: ", ")
+        return "\(Scalar.self) \(size) array\n[\(shown)\(scalarCount > 32 ? ", ..." : "")]"
+    }
+}
+
+// MARK: Other forms of the same numbers
 
 extension MLMultiArray {
     /// A copy.
-    public convenience init<Scalar>(_ shapedArray: MLShapedArray<Scalar>) {
-        guard let layout = ArrayLayout(cOrder: shapedArray.shape) else {
-            preconditionFailure("shape \(shapedArray.shape) is not possible")
+    public convenience init<ShapedArray: MLShapedArrayProtocol>(_ shapedArray: ShapedArray) {
+        self.init(layout: .checked(shapedArray.shape), dataType: ShapedArray.Scalar.multiArrayDataType)
+        shapedArray.withUnsafeShapedBufferPointer { scalars, shape, strides in
+            ArrayView(scalars, .checked(shape, strides)).copy(to: view)
         }
-        self.init(layout: layout, dataType: Scalar.multiArrayDataType)
-        shapedArray.scalars.withUnsafeBytes { bytes.copyMemory(from: $0) }
     }
 }
 

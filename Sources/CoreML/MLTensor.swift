@@ -41,37 +41,7 @@ public struct MLTensor: Sendable {
         self.values = type == Float.self ? values.map { Double(Float($0)) } : values.map(type.rounded)
     }
 
-    public init<Scalar: MLTensorScalar>(shape: [Int], scalars: some Collection<Scalar>) {
-        self.init(scalars.map(Scalar.double), shape, Scalar.self)
-    }
-
-    public init<Scalar: MLTensorScalar>(
-        shape: [Int], scalars: some Collection<Scalar>, scalarType: any MLTensorScalar.Type
-    ) {
-        self.init(scalars.map(Scalar.double), shape, scalarType)
-    }
-
-    public init<Scalar: MLTensorScalar>(_ scalars: some Collection<Scalar>) {
-        self.init(scalars.map(Scalar.double), [scalars.count], Scalar.self)
-    }
-
-    public init<Scalar: MLTensorScalar>(repeating value: Scalar, shape: [Int]) {
-        self.init(Array(repeating: Scalar.double(value), count: Self.count(shape)), shape, Scalar.self)
-    }
-
-    public init<Scalar: MLTensorScalar>(zeros shape: [Int], scalarType: Scalar.Type) {
-        self.init(Array(repeating: 0, count: Self.count(shape)), shape, scalarType)
-    }
-
-    public init<Scalar: MLTensorScalar>(ones shape: [Int], scalarType: Scalar.Type) {
-        self.init(Array(repeating: 1, count: Self.count(shape)), shape, scalarType)
-    }
-
-    public init<Scalar: MLTensorScalar & MLShapedArrayScalar>(_ shapedArray: MLShapedArray<Scalar>) {
-        self.init(shapedArray.scalars.map(Scalar.double), shapedArray.shape, Scalar.self)
-    }
-
-    private static func count(_ shape: [Int]) -> Int {
+    static func count(_ shape: [Int]) -> Int {
         guard let count = ArrayLayout(cOrder: shape)?.count else {
             preconditionFailure("shape \(shape) is not possible")
         }
@@ -84,17 +54,33 @@ public struct MLTensor: Sendable {
 
     /// The only way back to numbers. The tensor must be of that scalar type.
     public func shapedArray<Scalar: MLTensorScalar & MLShapedArrayScalar>(
-        of type: Scalar.Type
+        of scalarType: Scalar.Type
     ) async -> MLShapedArray<Scalar> {
-        precondition(scalarType == type, "the tensor holds \(scalarType), not \(type)")
+        precondition(self.scalarType == scalarType, "the tensor holds \(self.scalarType), not \(scalarType)")
         return MLShapedArray(scalars: values.map(Scalar.scalar), shape: shape)
     }
 
-    public func cast<Scalar: MLTensorScalar>(to type: Scalar.Type) -> MLTensor { MLTensor(values, shape, type) }
+    public func cast<Scalar: MLTensorScalar>(to scalarType: Scalar.Type) -> MLTensor {
+        MLTensor(values, shape, scalarType)
+    }
+
+    public func cast(like other: MLTensor) -> MLTensor { MLTensor(values, shape, other.scalarType) }
+}
+
+@available(macOS 15, iOS 18, *)
+extension MLTensor: CustomStringConvertible, CustomReflectable {
+    public var description: String { "MLTensor(shape: \(shape), scalarType: \(scalarType))" }
+    public var customMirror: Mirror { Mirror(self, children: ["shape": shape, "scalarType": scalarType]) }
 }
 
 @available(macOS 15, iOS 18, *)
 extension MLTensorScalar {
+    /// One whose bytes can be read: all types are of that kind.
+    static func loaded(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> Double {
+        precondition(bytes.count >= (index + 1) * MemoryLayout<Self>.size, "there are too few bytes")
+        return double(bytes.loadUnaligned(fromByteOffset: index * MemoryLayout<Self>.size, as: Self.self))
+    }
+
     static func double(_ value: Self) -> Double {
         switch value {
         case let value as Float: Double(value)

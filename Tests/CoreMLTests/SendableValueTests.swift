@@ -75,14 +75,16 @@ import Testing
         let bytes = UnsafeMutablePointer<Int32>.allocate(capacity: 6)
         bytes.initialize(from: [1, 2, 0, 3, 4, 0], count: 6)
         var isReleased = false
-        let array = MLShapedArray<Int32>(
-            bytesNoCopy: bytes, shape: [2, 2], strides: [3, 1],
-            deallocator: .custom { pointer, _ in
-                pointer.deallocate()
-                isReleased = true
-            })
-        #expect(array.scalars == [1, 2, 3, 4])
-        withExtendedLifetime(array) {}
+        do {
+            let array = MLShapedArray<Int32>(
+                bytesNoCopy: bytes, shape: [2, 2], strides: [3, 1],
+                deallocator: .custom { pointer, _ in
+                    pointer.deallocate()
+                    isReleased = true
+                })
+            #expect(array.scalars == [1, 2, 3, 4])
+            withExtendedLifetime(array) { #expect(!isReleased) }
+        }
         #expect(isReleased)
     }
 }
