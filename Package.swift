@@ -34,6 +34,10 @@ var targets: [Target] = [
 targets.append(.target(name: "CoreML", dependencies: ["MILRuntime", "MILFormat"]))
 targets.append(.testTarget(name: "CoreMLTests", dependencies: ["CoreML"], exclude: ["Apple", "Networks"]))
 for target in targets where ["RLX", "RLXTests"].contains(target.name) { target.dependencies.append("CoreML") }
+#else
+// Objective-C, which only Apple's compilers build.
+targets.append(.target(name: "RLXExceptions", linkerSettings: [.linkedFramework("Foundation")]))
+for target in targets where target.name == "RLX" { target.dependencies.append("RLXExceptions") }
 #endif
 
 let package = Package(

@@ -36,7 +36,7 @@ final class CoreMLExecutor: Executor {
     func run() throws(RLXError) {
         try checkRanges()
         do {
-            try CoreMLModel.queue.sync { try withAutoreleasePool { try predict() } }
+            try CoreMLModel.queue.sync { try callingCoreML { try predict() } }
         } catch {
             throw RLXError(coreML: error, doing: "run the program")
         }

@@ -18,7 +18,7 @@ final class CoreMLModel {
         self.directory = directory
         do {
             model = try Self.queue.sync {
-                try withAutoreleasePool {
+                try callingCoreML {
                     let configuration = try Self.configuration(function: program.functionName, units)
                     let compile = { try Self.compile(program.package, in: directory) }
                     let load = { try MLModel(contentsOf: $0, configuration: configuration) }

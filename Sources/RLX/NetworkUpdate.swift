@@ -85,7 +85,7 @@ private struct UpdatableCopy {
         let file = directory.appendingPathComponent(directory.lastPathComponent + ".mlmodel")
         try model.write(to: file)
         (url, inputs) = try CoreMLModel.queue.sync {
-            try withAutoreleasePool {
+            try callingCoreML {
                 let compiled = try MLModel.compileModel(at: file)
                 let kept = directory.appendingPathComponent(compiled.lastPathComponent)
                 try FileManager.default.moveItem(at: compiled, to: kept)
@@ -114,10 +114,13 @@ private final class NetworkUpdateRun: @unchecked Sendable {
         let handlers = MLUpdateProgressHandlers(
             forEvents: .miniBatchEnd, progressHandler: { self.note($0) },
             completionHandler: { context in self.end(Result { try context.parameters(of: model.layers) }) })
-        let task = try MLUpdateTask(
-            forModelAt: model.url, trainingData: try samples(data, model.inputs), configuration: configuration,
-            progressHandlers: handlers)
-        task.resume()
+        let samples = try samples(data, model.inputs)
+        let task = try callingCoreML {
+            let task = try MLUpdateTask(
+                forModelAt: model.url, trainingData: samples, configuration: configuration, progressHandlers: handlers)
+            task.resume()
+            return task
+        }
         ended.wait()
         return try withExtendedLifetime(task) {
             try lock.withLock {

@@ -128,7 +128,7 @@ private final class CompiledForPlan: Sendable {
         url = try await withCheckedThrowingContinuation { continuation in
             CoreMLModel.queue.async {
                 continuation.resume(
-                    with: Result { try withAutoreleasePool { try CoreMLModel.compile(package, in: directory) } })
+                    with: Result { try callingCoreML { try CoreMLModel.compile(package, in: directory) } })
             }
         }
     }

@@ -52,6 +52,40 @@ import Testing
         #expect(try await decoder.decode([[1, 2, 3, 4]]) == [[1, 2, 3, 4]])
     }
 
+    @Test func modelInspector() async throws {
+        let compiled = try MLModel.compileModel(at: Fixture.url("linear32"), ())
+        let placements = try await ModelInspector(url: compiled).placements(computeUnits: .all)
+        #expect(!placements.isEmpty && placements.allSatisfy { $0.device == "cpu" })
+        let network = ModelInspector(url: try RecordedNetwork.compile("mlp_sgd"))
+        #expect(try await network.placements(computeUnits: .cpuOnly).map(\.operation).contains("innerProduct"))
+        let flexible = ModelInspector(url: try MLModel.compileModel(at: Fixture.url("flexible"), ()))
+        #expect(try flexible.summary().contains { $0.contains("up to") })
+        #expect(ModelInspector.failure(loading: URL(fileURLWithPath: "/nowhere.mlmodelc")) == "io")
+        #expect(ModelInspector.failure(loading: compiled) == "none")
+    }
+
+    @Test func batchPredictor() async throws {
+        let predictor = try await BatchPredictor(contentsOf: MLModel.compileModel(at: Fixture.url("linear32"), ()))
+        let rows: [[Float]] = [[1, 2, 3, 4, -1, 0.5, 0, 2], [0, 0, 0, 0, 1, 1, 1, 1]]
+        let expected = rows.map { Fixture.product($0).map { $0 + 0.5 } }
+        #expect(try await predictor.predict(rows) == expected)
+        let single = try await predictor.predict(MLShapedArray(scalars: rows[0], shape: [2, 4]))
+        #expect(single?.scalars == expected[0])
+    }
+
+    @Test func tensorPipeline() async throws {
+        let pipeline = TensorPipeline(model: try Fixture.model("linear32"))
+        let x: [[Float]] = [[1, 2, 3, 4], [-1, 1, -1, 1]]
+        let y = Fixture.product(x[0] + x[1]).suffix(6).map { exp(Double($0) + 0.5) }
+        let probabilities = try await pipeline.probabilities(x)
+        for (got, value) in zip(probabilities, y) { #expect(abs(Double(got) - value / y.reduce(0, +)) < 1e-5) }
+        #expect(probabilities.count == 6)
+        let logits = MLShapedArray<Float>(scalars: [9, 0, 0, 0, 2, 1], shape: [2, 3])
+        #expect(TensorPipeline.next(after: logits) == 1 && TensorPipeline.next(after: logits[0..<1]) == 0)
+        let mask = TensorPipeline.causalMask(3)
+        #expect(mask.scalars == [0, -.infinity, -.infinity, 0, 0, -.infinity, 0, 0, 0])
+    }
+
     @Test func helpers() throws {
         let values = try MLMultiArray.from([3, 1, 4, 1, 5, 9], dims: 2)
         #expect(values.shape == [1, 6])
