@@ -31,7 +31,7 @@ var targets: [Target] = [
 
 #if os(Linux)
 // Apple's Core ML API on our own runtime, so that the code that ships on Apple systems runs here too.
-targets.append(.target(name: "CoreML", dependencies: ["MILRuntime", "MILFormat"]))
+targets.append(.target(name: "CoreML", dependencies: ["MILRuntime", "MILFormat", "RLXKernels"]))
 targets.append(.testTarget(name: "CoreMLTests", dependencies: ["CoreML"], exclude: ["Apple", "Networks"]))
 for target in targets where ["RLX", "RLXTests"].contains(target.name) { target.dependencies.append("CoreML") }
 #else
