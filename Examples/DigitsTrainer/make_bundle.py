@@ -35,9 +35,11 @@ def main() -> None:
         network, x=rlx.spec(("B", 64)), y=rlx.spec(("B",), rlx.i32), w1=rlx.param_spec((64, 64), init=he),
         b1=rlx.param_spec(64, init=0.0), w2=rlx.param_spec((64, 10), init=he), b2=rlx.param_spec(10, init=0.0),
     )
-    config = rlx.TrainConfig(lr=rlx.optim.schedules.Cosine(3e-3, 440, 20), optimizer=rlx.AdamW())
+    config = rlx.TrainConfig(lr=rlx.optim.schedules.Cosine(3e-3, 450, 20), optimizer=rlx.AdamW())
     ts = rlx.TrainingSession(graph, config=config)
-    ts.export_bundle(folder / "digits.rlxbundle", sizes={"B": BATCH})
+    # Whole batches, what is left of them at the end of an epoch and of a test, and a single image.
+    sizes = [BATCH, len(arrays["train/x"]) % BATCH, TEST % BATCH, 1]
+    ts.export_bundle(folder / "digits.rlxbundle", sizes={"B": sizes})
 
 
 if __name__ == "__main__":

@@ -5,9 +5,13 @@ import MILRuntime
 
 /// Element types of tensors; raw values are those of MIL's `DataType`.
 public enum DType: Int32, Sendable, CaseIterable, CustomStringConvertible {
+    /// A truth value in one byte. At the boundary of Core ML programs it travels as `int32`.
     case bool = 1
+    /// IEEE half precision.
     case float16 = 10
+    /// IEEE single precision: weights, state and losses.
     case float32 = 11
+    /// Labels and indices.
     case int32 = 23
 
     /// Bytes of one element.
@@ -42,10 +46,14 @@ public enum DType: Int32, Sendable, CaseIterable, CustomStringConvertible {
 
 /// Name, element type and shape of one input or output.
 public struct Feature: Sendable, Hashable {
+    /// As the model calls it.
     public let name: String
+    /// The type of each element.
     public let dtype: DType
+    /// The size along each axis; empty for a single number.
     public let shape: [Int]
 
+    /// A description of a tensor called `name`.
     public init(name: String, dtype: DType, shape: [Int]) {
         self.name = name
         self.dtype = dtype

@@ -2,6 +2,11 @@
 
 import Foundation
 
+/// What runs a program.
+///
+/// ```swift
+/// let device: Device = Device.coreML.isPresent ? .coreML : .cpu
+/// ```
 public enum Device: Int32, Sendable, CaseIterable {
     /// Our own runtime, everywhere.
     case cpu = 0
@@ -39,6 +44,12 @@ public enum Device: Int32, Sendable, CaseIterable {
 
 /// Which of its processors Core ML may use; raw values are those of `MLComputeUnits`.
 public enum ComputeUnits: Int32, Sendable, CaseIterable {
+    /// The CPU alone: the most exact.
     case cpuOnly = 0
-    case cpuAndGPU, all, cpuAndNeuralEngine
+    /// The CPU and the GPU: the choice for programs in f32.
+    case cpuAndGPU
+    /// Whatever Core ML chooses.
+    case all
+    /// The CPU and the Neural Engine, which computes in f16 only.
+    case cpuAndNeuralEngine
 }

@@ -7,7 +7,9 @@ public final class LoadedProgram: Sendable {
     let package: Package
     let function: Function
     let functionName: String?
+    /// What it takes, weights that are inputs included.
     public let inputs: [Feature]
+    /// What it gives, in its own order.
     public let outputs: [Feature]
 
     /// Loads an `.mlpackage` directory or a bare model file; `function` nil takes the default function.

@@ -3,12 +3,20 @@
 import Foundation
 
 /// A Core ML package loaded for prediction. Any thread may call; predictions take turns.
+///
+/// ```swift
+/// let model = try Model(contentsOf: url)
+/// let logits = try model.predict(["x": Tensor(pixels, shape: [1, 64])])["logits"]?.scalars(as: Float.self)
+/// ```
 public final class Model: Sendable {
     /// Where a model is to run.
     public enum Preference: Sendable, Hashable {
         /// Core ML where it exists, our own runtime elsewhere.
         case automatic
-        case cpu, coreML
+        /// Our own runtime.
+        case cpu
+        /// Core ML; opening throws `unavailable` where it does not exist.
+        case coreML
 
         var device: Device {
             switch self {
@@ -19,13 +27,16 @@ public final class Model: Sendable {
         }
     }
 
+    /// How a model is to be loaded.
     public struct Configuration: Sendable, Hashable {
+        /// Where it is to run.
         public var device: Preference
         /// Read by Core ML only.
         public var units: ComputeUnits
         /// Nil: the model's default function.
         public var function: String?
 
+        /// By default the model's own function, where Core ML chooses if it exists.
         public init(device: Preference = .automatic, units: ComputeUnits = .all, function: String? = nil) {
             self.device = device
             self.units = units
@@ -33,7 +44,9 @@ public final class Model: Sendable {
         }
     }
 
+    /// What `predict` takes.
     public let inputs: [Feature]
+    /// What `predict` gives.
     public let outputs: [Feature]
     private let session: ProgramSession
     private let turn = NSLock()

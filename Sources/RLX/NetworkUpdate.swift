@@ -6,12 +6,18 @@ import MILFormat
 
 /// What one update task is to do; nil is the model's own number.
 public struct NetworkUpdateOptions: Sendable, Hashable {
+    /// How often all samples are gone through.
     public var epochs: Int?
+    /// Samples for one update.
     public var miniBatchSize: Int?
+    /// The rate of the optimizer that is in the model.
     public var learningRate: Double?
+    /// Whether samples are put into another order in each epoch.
     public var shuffle: Bool?
+    /// Decides that order.
     public var seed: Int?
 
+    /// All as the model has it.
     public init() {}
 }
 
@@ -21,7 +27,13 @@ public struct NetworkUpdateOptions: Sendable, Hashable {
 ///     let update = try NetworkUpdate.run(model: bytes, data: data)
 ///     let weights = try update.parameter("dense", .weights)
 public final class NetworkUpdate: Sendable {
-    public enum Parameter: Int32, Sendable, CaseIterable { case weights = 0, bias }
+    /// Which of a layer's values.
+    public enum Parameter: Int32, Sendable, CaseIterable {
+        /// What inputs are multiplied by.
+        case weights = 0
+        /// What is added after it.
+        case bias
+    }
 
     /// The mean loss of each mini-batch before its step.
     public let losses: [Double]

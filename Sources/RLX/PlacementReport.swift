@@ -12,8 +12,13 @@ import MILFormat
 /// As JSON: `units`, `counts` (steps by preferred device) and `steps` in the order of the model, each with `function`,
 /// `operation`, `outputs`, `supported`, and with `preferred` and `cost` where Core ML says anything.
 public struct PlacementReport: Sendable, Hashable, Encodable {
+    /// A processor that Core ML may use.
     public enum Device: String, Sendable, Hashable, CaseIterable, Encodable {
-        case cpu, gpu
+        /// The CPU.
+        case cpu
+        /// The GPU.
+        case gpu
+        /// Apple's Neural Engine.
         case neuralEngine = "ane"
         /// A device that is newer than this library.
         case other
@@ -25,14 +30,17 @@ public struct PlacementReport: Sendable, Hashable, Encodable {
         public let function: String
         /// As Core ML writes it: "ios17.add", or the kind of a layer.
         public let operation: String
+        /// The values that it makes.
         public let outputs: [String]
         /// Nil where Core ML plans nothing.
         public let preferred: Device?
+        /// Where Core ML could run it.
         public let supported: [Device]
         /// The share of the whole that Core ML estimates, in 0...1; nil where it does not.
         public let cost: Double?
     }
 
+    /// What the plan was asked for.
     public let units: ComputeUnits
     /// Without constants, which do not run.
     public let steps: [Step]

@@ -20,30 +20,38 @@ package struct LentFeed {
 public final class ProgramSession: @unchecked Sendable {
     /// After each run the value of `output` becomes the value of the store's tensor `input`.
     public struct Pair: Sendable, Hashable {
+        /// The name of a tensor in the store and of the input that reads it.
         public let input: String
+        /// The output with its next value.
         public let output: String
 
+        /// `output` becomes the value of `input`.
         public init(input: String, output: String) {
             self.input = input
             self.output = output
         }
     }
 
+    /// How a program is bound and where it runs.
     public struct Options: Sendable {
+        /// What a run updates in place.
         public var pairs: [Pair] = []
         /// What every element of an i32 input must be in; checked before a run changes anything.
         public var ranges: [String: Range<Int32>] = [:]
+        /// What runs the program.
         public var device = Device.cpu
         /// Read by Core ML only.
         public var units = ComputeUnits.all
         /// Zero: `RLX_NUM_THREADS`, else one per core. Read by the cpu device only.
         public var threads = 0
 
+        /// On the cpu, with nothing to update.
         public init() {}
     }
 
     /// Counts since the session was made.
     public struct Statistics: Sendable, Hashable {
+        /// How often the program ran.
         public let runs: Int
         /// Kernel launches in one run.
         public let instructions: Int
@@ -53,7 +61,9 @@ public final class ProgramSession: @unchecked Sendable {
         public let backingCopies: Int
     }
 
+    /// The inputs that are not in the store.
     public let feeds: [Feature]
+    /// The outputs that are no pair's.
     public let results: [Feature]
     let store: TensorStore
     let executor: any Executor
@@ -133,6 +143,7 @@ public final class ProgramSession: @unchecked Sendable {
         (try features.feature(name), try executor.storage(name))
     }
 
+    /// What was counted so far.
     public var statistics: Statistics { store.withLock { executor.statistics } }
 }
 

@@ -4,10 +4,31 @@
 public struct RLXError: Error, Sendable, Hashable {
     /// Raw values are those of `rlx_status` in `rlx.h`.
     public enum Code: Int32, Sendable, CaseIterable {
+        /// An argument or a call out of its turn.
         case invalidArgument = 1
-        case badShape, badDType, notFound, badPackage, unsupported, badFeed, io, outOfMemory, unavailable, `internal`
+        /// A tensor of another shape than is needed.
+        case badShape
+        /// A tensor of another element type than is needed.
+        case badDType
+        /// A name that is not there.
+        case notFound
+        /// A file that is damaged or of another kind.
+        case badPackage
+        /// An operation or feature that is not there.
+        case unsupported
+        /// A value that is out of its range.
+        case badFeed
+        /// A file that cannot be read or written.
+        case io
+        /// There is not enough memory.
+        case outOfMemory
+        /// A device that is not here.
+        case unavailable
+        /// A fault of this library.
+        case `internal`
     }
 
+    /// What kind of fault it is.
     public let code: Code
     /// What is wrong and what to do.
     public let message: String
@@ -16,6 +37,7 @@ public struct RLXError: Error, Sendable, Hashable {
     /// The feature, operation or file at fault, or "".
     public let subject: String
 
+    /// For code around the library that fails in the same ways.
     public init(_ code: Code, _ message: String, subject: String = "", detail: String = "") {
         self.code = code
         self.message = message

@@ -1,8 +1,15 @@
 // Values that users hand in and get back: numbers with a shape.
 
 /// Numbers in C order with a shape: a value that may cross threads.
+///
+/// ```swift
+/// let x = try Tensor([1, 2, 3, 4, 5, 6] as [Float], shape: [2, 3])
+/// let values = try x.scalars(as: Float.self)
+/// ```
 public struct Tensor: Sendable, Hashable {
+    /// The type of each element.
     public let dtype: DType
+    /// The size along each axis; empty for a single number.
     public let shape: [Int]
     /// Little-endian elements in C order.
     let bytes: [UInt8]
@@ -34,6 +41,7 @@ public struct Tensor: Sendable, Hashable {
         bytes = withUnsafeBytes(of: scalar) { Array($0) }
     }
 
+    /// How many elements there are.
     public var count: Int { bytes.count / dtype.size }
 
     /// All scalars in C order. Throws `badDType` when the tensor holds another type.
@@ -71,6 +79,7 @@ public struct Tensor: Sendable, Hashable {
 
 /// Swift types of tensor elements.
 public protocol TensorScalar: Sendable {
+    /// The element type of tensors of these.
     static var dtype: DType { get }
 }
 

@@ -9,6 +9,7 @@ public final class TensorStore: @unchecked Sendable {
     private let lock = NSLock()
     private var tensors: [String: Resident] = [:]
 
+    /// Holds nothing yet.
     public init() {}
 
     /// Makes the tensor if it is new; otherwise it must have that dtype and shape. Copies.
@@ -46,6 +47,7 @@ public final class TensorStore: @unchecked Sendable {
         }
     }
 
+    /// What is in the store.
     public var names: [String] { withLock { tensors.keys.sorted() } }
 
     func resident(_ name: String) -> Resident? { withLock { tensors[name] } }

@@ -11,7 +11,9 @@ import Foundation
 /// let data = try SafeTensors(contentsOf: url).tensors
 /// ```
 public struct SafeTensors: Sendable {
+    /// The tensors by name.
     public var tensors: [String: Tensor]
+    /// Text beside them.
     public var metadata: [String: String]
 
     private static let longestHeader = 100_000_000
@@ -81,6 +83,7 @@ public struct SafeTensors: Sendable {
         guard total == body.count else { throw .badCheckpoint(subject, "its arrays do not fill it") }
     }
 
+    /// A file to be written.
     public init(tensors: [String: Tensor], metadata: [String: String] = [:]) {
         (self.tensors, self.metadata) = (tensors, metadata)
     }

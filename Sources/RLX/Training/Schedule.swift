@@ -24,17 +24,22 @@ public enum Schedule: Hashable, Sendable {
 
     /// The rate and what has been seen so far.
     public struct Plateau: Hashable, Sendable {
+        /// The present rate.
         public var rate: Double
+        /// What the rate is multiplied by when it falls.
         public var factor: Double
         /// Epochs without a smaller loss that are let pass.
         public var patience: Int
         /// Smaller means below `best * (1 - threshold)`.
         public var threshold: Double
+        /// The rate never falls below it.
         public var lowest: Double
         /// The smallest loss so far; nil before the first.
         public private(set) var best: Double?
+        /// Epochs since the best loss.
         public private(set) var waited: Int
 
+        /// Falls when the loss has not become better by a share of `threshold` for more than `patience` epochs.
         public init(
             rate: Double, factor: Double = 0.1, patience: Int = 10, threshold: Double = 1e-4, lowest: Double = 0
         ) {

@@ -4,6 +4,7 @@ import Foundation
 
 /// What a fit is to do next.
 public enum Passage: Sendable, Hashable {
+    /// Go on.
     case go
     /// Write the checkpoint and give memory back, then go on.
     case save
@@ -15,6 +16,7 @@ public enum Passage: Sendable, Hashable {
 
 /// Lets a fit go on, wait or end. Asked between two updates, so it should answer at once.
 public protocol TrainingGate: Sendable {
+    /// What the fit is to do before its next update.
     func passage() -> Passage
 }
 
@@ -60,6 +62,7 @@ public final class SystemGate: TrainingGate, @unchecked Sendable {
     /// Ends the fit at the next update, with a checkpoint.
     public func stop() { locked { $0.isStopped = true } }
 
+    /// `pause` in heat and in the background, `save` once after each warning of memory, `stop` after `stop()`.
     public func passage() -> Passage {
         let isHot = Self.isHot
         return locked { gate in

@@ -4,6 +4,7 @@ import Foundation
 
 /// How a fit goes through its batches.
 public struct FitOptions: Sendable {
+    /// How often the batches are gone through.
     public var epochs: Int
     /// Batches for one update, weighted by their rows.
     public var accumulate: Int
@@ -14,6 +15,7 @@ public struct FitOptions: Sendable {
     /// Asked between two updates.
     public var gate: (any TrainingGate)?
 
+    /// Once through the batches, an update from each, and nothing saved.
     public init(
         epochs: Int = 1, accumulate: Int = 1, validation: [Batch] = [], checkpoint: URL? = nil,
         gate: (any TrainingGate)? = nil
@@ -32,19 +34,23 @@ public struct FitProgress: Sendable, Hashable {
     public let epoch: Int
     /// Updates of this fit, applied or skipped.
     public let updates: Int
+    /// The update that was just made.
     public let report: StepReport
 }
 
 /// What a fit did.
 public struct FitHistory: Sendable, Hashable {
+    /// The means of one epoch.
     public struct Epoch: Sendable, Hashable {
         /// The mean of a sample.
         public let loss: Double
+        /// The mean over the validation batches; nil without those.
         public let validationLoss: Double?
     }
 
     /// The loss of each update.
     public internal(set) var losses: [Double] = []
+    /// The epochs that came to their end.
     public internal(set) var epochs: [Epoch] = []
     /// Whether the gate ended it before its last epoch.
     public internal(set) var isStopped = false

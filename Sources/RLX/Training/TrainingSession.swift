@@ -15,6 +15,7 @@ public enum UpdatePath: String, Sendable, Hashable, Codable {
 public struct StepReport: Sendable, Hashable {
     /// As it was before the update.
     public let loss: Double
+    /// How the weights were updated.
     public let path: UpdatePath
     /// Whether a gradient was not finite. A skipped step changed nothing but the loss scale.
     public let skipped: Bool
@@ -40,8 +41,10 @@ public struct StepReport: Sendable, Hashable {
 public actor TrainingSession {
     /// Where programs run.
     public struct Configuration: Sendable, Hashable {
+        /// What runs the programs.
         public var device: Model.Preference
 
+        /// By default on Core ML where it exists.
         public init(device: Model.Preference = .automatic) { self.device = device }
     }
 

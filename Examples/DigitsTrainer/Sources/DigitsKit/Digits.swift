@@ -22,35 +22,36 @@ public struct Digits: Sendable {
         self.labels = try labels.scalars(as: Int32.self)
     }
 
-    /// Whole batches in an order that the seed decides.
+    /// Batches in an order that the seed decides; the last has what is left, a size that the bundle has too.
     public func batches(of size: Int, seed: UInt64) throws -> [Batch] {
         var random = SplitMix(state: seed)
-        let order = Array(0..<count).shuffled(using: &random)
-        return try stride(from: 0, through: count - size, by: size).map { start in
-            let rows = order[start..<start + size]
-            return [
-                "x": try Tensor(rows.flatMap { image($0) }, shape: [size, Self.pixels]),
-                "y": try Tensor(rows.map { labels[$0] }, shape: [size]),
-            ]
-        }
+        return try batches(of: size, in: Array(0..<count).shuffled(using: &random))
     }
 
-    /// The share of images that a session takes for what they are. The last batch is filled up with its first image.
+    /// The share of images that a session takes for what they are.
     public func accuracy(of session: TrainingSession, batch size: Int) async throws -> Double {
         var right = 0
-        for start in stride(from: 0, to: count, by: size) {
-            let rows = (start..<start + size).map { $0 < count ? $0 : start }
-            let x = try Tensor(rows.flatMap { image($0) }, shape: [size, Self.pixels])
-            guard let logits = try await session.predict(["x": x])["logits"] else { continue }
-            let scores = try logits.scalars(as: Float.self)
-            let classes = scores.count / size
-            for (row, index) in zip(0..<size, start..<min(start + size, count)) {
+        for batch in try batches(of: size, in: Array(0..<count)) {
+            guard let logits = try await session.predict(batch)["logits"], let labels = batch["y"] else { continue }
+            let (scores, truth) = (try logits.scalars(as: Float.self), try labels.scalars(as: Int32.self))
+            let classes = scores.count / truth.count
+            for (row, label) in truth.enumerated() {
                 let own = scores[row * classes..<(row + 1) * classes]
                 let best = own.indices.max { own[$0] < own[$1] } ?? own.startIndex
-                if best - own.startIndex == Int(labels[index]) { right += 1 }
+                if best - own.startIndex == Int(label) { right += 1 }
             }
         }
         return Double(right) / Double(max(count, 1))
+    }
+
+    private func batches(of size: Int, in order: [Int]) throws -> [Batch] {
+        try stride(from: 0, to: order.count, by: size).map { start in
+            let rows = order[start..<min(start + size, order.count)]
+            return [
+                "x": try Tensor(rows.flatMap { image($0) }, shape: [rows.count, Self.pixels]),
+                "y": try Tensor(rows.map { labels[$0] }, shape: [rows.count]),
+            ]
+        }
     }
 
     private func image(_ index: Int) -> ArraySlice<Float> {
