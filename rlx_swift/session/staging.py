@@ -35,10 +35,13 @@ class Staged(Protocol):
 
 
 def staged(batches: Iterable[Mapping[str, Any]]) -> Staged | None:
-    """Batches as they are in memory, None when they are made while they are read. Begins an epoch of `rlx.batches`."""
-    if isinstance(batches, Batches):
+    """Batches as they are in memory, None when they are made while they are read. Begins an epoch of `rlx.batches`.
+
+    A class of a user's own may make other batches than its base.
+    """
+    if type(batches) is Batches:
         return StagedEpoch(batches.next_epoch())
-    return StagedList(batches) if isinstance(batches, (list, tuple)) else None
+    return StagedList(batches) if isinstance(batches, (list, tuple)) and type(batches) in (list, tuple) else None
 
 
 class StagedEpoch:

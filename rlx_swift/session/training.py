@@ -276,7 +276,8 @@ class TrainingSession:
         if isinstance(batches, Mapping):
             raise ConfigError("run_steps batches", "expected batches, got a single dict", "use step(), or a list")
         loop, taken, done = ResidentLoop(self), [], 0
-        data = staged(batches) or StagedList(list(batches))
+        data = staged(batches)
+        data = StagedList(list(batches)) if data is None else data
         with Interrupt() as interrupt:
             while done < len(data):
                 with interrupt.held:

@@ -106,10 +106,9 @@ def test_what_no_hash_tells_is_not_kept(folder):
 
 
 @pytest.mark.parametrize("damage", [
-    lambda b: b"", lambda b: b[:20], lambda b: b[:-1], lambda b: b[:-9] + bytes([b[-9] ^ 1]) + b[-8:],
-    lambda b: b"rlx0" + b[4:], lambda b: b[:4] + hashlib.sha256(b"{}").digest() + b"{}",
+    lambda b: b"", lambda b: b[:-9] + bytes([b[-9] ^ 1]) + b[-8:], lambda b: b"rlx0" + b[4:],
     lambda b: b[:4] + hashlib.sha256(bytes(8) + b"x").digest() + bytes(8) + b"x",
-], ids=range(7))
+], ids=["empty", "changed", "old", "short"])
 def test_a_damaged_entry_is_no_entry(damage, folder):
     expected = trained()
     good = {entry: entry.read_bytes() for entry in folder.iterdir()}

@@ -80,8 +80,17 @@ def joined(batches):
 RATES = st.sampled_from([0.05, schedules.Cosine(0.1, 30, 3), schedules.Exponential(0.1, 0.9)])
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Lets sessions share what they lower."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("RLX_CACHE", str(tmp_path_factory.mktemp("kept")))
+        yield
+
+
 @pytest.mark.native
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.usefixtures("kept")
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_runs_are_steps(data):
     config = {
@@ -183,6 +192,19 @@ def test_what_is_before_an_error_stands(form):
         many.run_steps(form(batches))
     assert str(got.value) == str(expected.value)
     assert many.steps == 7 and many.last_report == single.last_report
+    same(many, single)
+
+
+@pytest.mark.native
+def test_batches_of_a_class_of_ones_own_are_what_it_makes():
+    class Halved(rlx.Batches):
+        def __iter__(self):
+            return ({**batch, "x": batch["x"] / 2} for batch in super().__iter__())
+
+    many, single = session(), session()
+    arrays = mlp_data(40)
+    many.run_steps(Halved(arrays, 8, True, 0, False))
+    one_by_one(single, Halved(arrays, 8, True, 0, False))
     same(many, single)
 
 
