@@ -6,9 +6,7 @@ coremltools builds. Run this file as a program to write the document anew.
 
 from __future__ import annotations
 
-import base64
 import functools
-import json
 import sys
 import tempfile
 from collections import defaultdict
@@ -22,13 +20,11 @@ import rlx_swift as rlx
 from rlx_swift.errors import PackageError, UnsupportedError
 from rlx_swift.lower.opset import signatures
 from rlx_swift.lower.package import write_package
-from rlx_swift.lower.program import OPSETS, Array, Block, Feature, Function, Interface, Literal, Model, Operation
 from tests.model_files import convert, tensor
+from tests.operation_cases import NUMPY, array, cases, listed, model
 
 ROOT = Path(__file__).resolve().parents[1]
-CASES = ROOT / "Tests/MILRuntimeTests/Cases"
 DOCUMENT = ROOT / "docs/conformance.md"
-NUMPY = {"fp32": "float32", "fp16": "float16"}
 TYPES = ("fp32", "fp16", "int32", "int16", "uint16", "int8", "uint8", "bool")
 TRIED = 2  # cases of an operation and type that are tried in opsets other than their own
 ELSEWHERE = {"const": "all", "custom_layer": "", "conv_quantized": ""}
@@ -42,21 +38,6 @@ pytestmark = [
 ]
 
 
-def array(said: dict[str, Any]) -> np.ndarray:
-    dtype = NUMPY.get(said["type"], said["type"])
-    return np.frombuffer(base64.b64decode(said["data"]), dtype).reshape(said["shape"])
-
-
-def constant(said: Any) -> Literal:
-    if isinstance(said, str):
-        return Literal(Array("string", ()), (said,))
-    return Literal(Array(said["type"], tuple(said["shape"])), base64.b64decode(said["data"]))
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def type_of(case: dict[str, Any]) -> str:
     """The type that a case is about: that of its first operand, or of its result."""
     operands = [said for value in case["inputs"].values() for said in listed(value) if isinstance(said, dict)]
@@ -64,35 +45,6 @@ def type_of(case: dict[str, Any]) -> str:
         operands = [case["inputs"]["a"]] if "a" in case["inputs"] else operands
     found: str = (operands or case["outputs"])[0]["type"]
     return found
-
-
-def package(case: dict[str, Any], opset: int, folder: Path) -> tuple[str, dict[str, np.ndarray], list[str]]:
-    """The case as a package, with its feeds and the names of its outputs."""
-    feeds: dict[str, np.ndarray] = {}
-    types: dict[str, Array] = {}
-    bound: dict[str, list[Any]] = {name: [constant(s) for s in listed(v)] for name, v in case["constants"].items()}
-    for parameter, value in case["inputs"].items():
-        bound[parameter] = []
-        for said in listed(value):
-            if isinstance(said, str):
-                bound[parameter].append(constant(said))
-                continue
-            name = f"in{len(feeds)}"
-            feeds[name], types[name] = array(said), Array(said["type"], tuple(said["shape"]))
-            bound[parameter].append(name)
-    names = [f"out{i}" for i in range(len(case["outputs"]))]
-    outputs = [(n, Array(said["type"], tuple(said["shape"]))) for n, said in zip(names, case["outputs"], strict=True)]
-    compressed = case["op"].startswith("constexpr_") and opset < 8
-    operation = Operation(
-        case["op"], {} if compressed else bound, outputs,
-        {name: values[0] for name, values in bound.items()} if compressed else {},
-    )
-    described = [[Feature(n, "array", "fp32", t.shape) for n, t in side] for side in (types.items(), outputs)]
-    name = f"CoreML{opset}"
-    function = Function(list(types.items()), name, {name: Block([], [operation], names)})
-    path = folder / "case.mlpackage"
-    write_package(path, Model(OPSETS[name], {"main": function}, {"main": Interface(*described)}))
-    return str(path), feeds, names
 
 
 def difference(got: np.ndarray, said: dict[str, Any], tolerance: float) -> str:
@@ -108,10 +60,11 @@ def difference(got: np.ndarray, said: dict[str, Any], tolerance: float) -> str:
 
 def outcome(case: dict[str, Any], opset: int, folder: Path) -> str:
     """"pass", "unsupported", "refused" (the program breaks a rule of that opset) or what is wrong."""
-    path, feeds, names = package(case, opset, folder)
+    program, feeds, names = model(case, opset)
+    path = folder / "case.mlpackage"
+    write_package(path, program)
     try:
-        model = rlx.load_model(path, device="cpu")
-        results = model.predict(feeds)
+        results = rlx.load_model(path, device="cpu").predict(feeds)
     except UnsupportedError:
         return "unsupported"
     except PackageError as error:
@@ -127,23 +80,22 @@ def table() -> tuple[dict[tuple[str, str], set[int]], list[str]]:
     wrong: list[str] = []
     tried: dict[tuple[str, str, int], int] = defaultdict(int)
     with tempfile.TemporaryDirectory() as folder:
-        for file in sorted(CASES.glob("*.json")):
-            for index, case in enumerate(json.loads(file.read_text())):
-                key = (case["op"], type_of(case))
-                own = case["opset"]
-                for opset in range(5, 10):
-                    signature = signatures(opset).get(case["op"])
-                    given = {*case["inputs"], *case["constants"]}
-                    if signature is None or not given <= signature.known:
-                        continue
-                    if opset != own and tried[(*key, opset)] >= TRIED:
-                        continue
-                    tried[(*key, opset)] += 1
-                    result = outcome(case, opset, Path(folder))
-                    if result == "pass":
-                        passed[key].add(opset)
-                    elif opset == own or not result.startswith("refused"):
-                        wrong.append(f"{file.stem}[{index}] {case['op']} {key[1]} CoreML{opset}: {result}")
+        for label, case in cases():
+            key = (case["op"], type_of(case))
+            own = case["opset"]
+            for opset in range(5, 10):
+                signature = signatures(opset).get(case["op"])
+                given = {*case["inputs"], *case["constants"]}
+                if signature is None or not given <= signature.known:
+                    continue
+                if opset != own and tried[(*key, opset)] >= TRIED:
+                    continue
+                tried[(*key, opset)] += 1
+                result = outcome(case, opset, Path(folder))
+                if result == "pass":
+                    passed[key].add(opset)
+                elif opset == own or not result.startswith("refused"):
+                    wrong.append(f"{label} {case['op']} {key[1]} CoreML{opset}: {result}")
         for opset in range(5, 10):
             for dtype in ("fp32", "fp16"):
                 for op, fault in by_value(opset, dtype, Path(folder)):

@@ -1,7 +1,7 @@
 """Loads damaged packages, and predicts with those that load: nothing may crash, hang or take memory without end.
 
-Run: python -m tests.fuzz.driver COUNT [FIRST]. Mutants have numbers, and a number alone makes its mutant, so what is
-found is repeated with `driver 1 NUMBER`. Each batch runs in a process of its own under a limit of memory.
+Run: nice python -m tests.fuzz.driver COUNT [FIRST]. Mutants have numbers, and a number alone makes its mutant, so what
+is found is repeated with `driver 1 NUMBER`. Each batch runs in a process of its own under a limit of memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BATCH = 2000
 SECONDS = 1.0  # of processor time for one mutant
 MEMORY = 2 << 30
+TIME_LIMIT = 0.5  # seconds that a prediction with a loop may take
 
 
 @dataclass
@@ -92,7 +93,7 @@ def _outcome(package: Path) -> str:
     from rlx_swift.errors import RlxError
 
     try:
-        model = rlx.load_model(package, device="cpu")
+        model = rlx.load_model(package, device="cpu", time_limit=TIME_LIMIT)
         if sum(np.prod([max(n, 1) for n in type.shape], dtype=float) for type in model.inputs.values()) > 1 << 20:
             return "loaded, too large to feed"
         model.predict({name: np.ones(type.shape, type.dtype.numpy) for name, type in model.inputs.items()})

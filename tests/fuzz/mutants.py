@@ -6,34 +6,14 @@ import copy
 import pickle
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 
 from rlx_swift.errors import RlxError
 from rlx_swift.lower.decode import decode
 from rlx_swift.lower.encode import encode
 from rlx_swift.lower.program import DTYPES, OPSETS, Array, Block, ListOf, Literal, Model, Operation, StateOf, Stored
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("Tests/MILFormatTests/Fixtures", "tests/lift/goldens", "tests/networks/stored")
-_MODEL = "Data/com.apple.CoreML/model.mlmodel"
-_WEIGHTS = "Data/com.apple.CoreML/weights/weight.bin"
-_LARGEST = 60_000  # bytes of a seed: larger ones only take longer
-
-
-@dataclass(frozen=True)
-class Files:
-    """A package: its manifest, model and weights."""
-
-    manifest: bytes
-    model: bytes
-    weights: bytes
-
-    def write(self, folder: Path) -> None:
-        for name, data in (("Manifest.json", self.manifest), (_MODEL, self.model), (_WEIGHTS, self.weights)):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
+from .seeds import Files, seeds
 
 
 @lru_cache(maxsize=256)
@@ -42,22 +22,9 @@ def _decoded(data: bytes) -> bytes:
     return pickle.dumps(decode(data))
 
 
-@cache
-def seeds() -> list[Files]:
-    """The packages that mutants are made from, small ones of every kind."""
-    found = []
-    for folder in FOLDERS:
-        for package in sorted((ROOT / folder).glob("*.mlpackage")):
-            parts = [package / name for name in ("Manifest.json", _MODEL, _WEIGHTS)]
-            files = Files(*(part.read_bytes() if part.is_file() else b"" for part in parts))
-            if files.model and len(files.model) + len(files.weights) <= _LARGEST:
-                found.append(files)
-    return found
-
-
 def mutant(number: int) -> Files:
     rng = random.Random(number)
-    files = rng.choice(seeds())
+    files = rng.choice(rng.choice(seeds()))
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         files = rng.choice(_WAYS)(files, rng)
     return files
@@ -114,7 +81,7 @@ def _repeat(data: bytearray, rng: random.Random) -> bytearray:
 
 
 def _splice(data: bytearray, rng: random.Random) -> bytearray:
-    other = rng.choice(seeds()).model
+    other = rng.choice(rng.choice(seeds())).model
     at, begin = rng.randrange(len(data) + 1), rng.randrange(len(other))
     part = other[begin : begin + rng.choice((4, 32, 256))]
     data[at : at + rng.choice((0, len(part)))] = part
