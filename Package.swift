@@ -12,8 +12,10 @@ var targets: [Target] = [
             .linkedLibrary("m", .when(platforms: [.linux])),
         ]),
 
+    .target(name: "MappedFile"),
+
     // MARK: Swift
-    .target(name: "MILFormat"),
+    .target(name: "MILFormat", dependencies: ["MappedFile"]),
     .target(name: "MILRuntime", dependencies: ["MILFormat", "RLXKernels"]),
     .target(
         name: "RLX", dependencies: ["MILRuntime", "MILFormat"], resources: [.copy("PrivacyInfo.xcprivacy")]),

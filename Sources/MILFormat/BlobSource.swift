@@ -24,4 +24,7 @@ public struct Blob: @unchecked Sendable {
 public protocol BlobSource {
     /// The record at `offset` of the file `fileName`, both as a `Value.Payload.blob` holds them.
     func blob(fileName: String, offset: UInt64) throws -> Blob
+
+    /// Throws when bytes that were read since the source was opened were not those of the file any more.
+    func verify() throws
 }

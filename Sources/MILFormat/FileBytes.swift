@@ -1,12 +1,12 @@
 // Bytes that stay in one place as long as their owner lives: a mapped file or a private copy. Knows no format.
 
 import Foundation
+import MappedFile
 
-/// Read-only memory. Small files are read; a large one is mapped, and must not be shortened while it is in use: what
-/// then is missing ends the process when it is read.
+/// Read-only memory. Small files are read; a large one is mapped, and `isWhole` tells when it was shortened since.
 final class FileBytes: @unchecked Sendable {
     let buffer: UnsafeRawBufferPointer
-    private let isMapped: Bool
+    private let mapping: OpaquePointer?
 
     /// Larger files are mapped.
     private static let largestCopy = 32 << 20
@@ -20,10 +20,9 @@ final class FileBytes: @unchecked Sendable {
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notAPackage(path: path, .notAFile) }
         let size = Int(clamping: status.st_size)
         if size > Self.largestCopy {
-            let address = mmap(nil, size, PROT_READ, MAP_PRIVATE, descriptor, 0)
-            guard address != MAP_FAILED, let address else { throw .io(path: path, code: errno) }
-            buffer = UnsafeRawBufferPointer(start: address, count: size)
-            isMapped = true
+            guard let mapping = mapped_file_open(descriptor, size) else { throw .io(path: path, code: errno) }
+            self.mapping = mapping
+            buffer = UnsafeRawBufferPointer(start: mapped_file_bytes(mapping), count: size)
             return
         }
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(size, 0), alignment: 64)
@@ -37,20 +36,22 @@ final class FileBytes: @unchecked Sendable {
             filled += count
         }
         buffer = UnsafeRawBufferPointer(copy)
-        isMapped = false
+        mapping = nil
     }
 
     init(copying source: some Collection<UInt8>) {
         let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: source.count, alignment: 64)
         copy.copyBytes(from: source)
         buffer = UnsafeRawBufferPointer(copy)
-        isMapped = false
+        mapping = nil
     }
 
     deinit {
-        guard isMapped else { return buffer.deallocate() }
-        if let address = UnsafeMutableRawPointer(mutating: buffer.baseAddress) { munmap(address, buffer.count) }
+        if let mapping { mapped_file_close(mapping) } else { buffer.deallocate() }
     }
+
+    /// False once something was read that the file does not have any more: zeros stood in its place.
+    var isWhole: Bool { mapping.map { mapped_file_is_whole($0) } ?? true }
 
     /// Whoever keeps no reference of its own reads in here.
     func withBuffer<R, E>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {

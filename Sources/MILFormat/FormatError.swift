@@ -24,6 +24,8 @@ public enum FormatError: Error, Sendable, Hashable {
     /// A function says that it runs under an opset for which it has no body.
     case noBody(function: String, opset: String)
     case badBlob(file: String, offset: UInt64, BlobFault)
+    /// Somebody shortened a mapped file.
+    case shortened(file: String)
 }
 
 extension FormatError {
@@ -65,6 +67,8 @@ extension FormatError: CustomStringConvertible {
             "function '\(function)' has no body for its own opset '\(opset)'"
         case .badBlob(let file, let offset, let fault):
             "weights '\(file)' at offset \(offset): \(fault.text)"
+        case .shortened(let file):
+            "'\(file)' was shortened while the package was open; what was read of it is not to be trusted"
         }
     }
 
@@ -75,7 +79,7 @@ extension FormatError: CustomStringConvertible {
         case .malformed(let message, _, _), .missing(_, let message): message
         case .unsupportedKind(let kind): kind
         case .noSuchFunction(let name, _), .noBody(let name, _): name
-        case .badBlob(let file, _, _): file
+        case .badBlob(let file, _, _), .shortened(let file): file
         case .nestedTooDeeply, .unknownValue, .constantMismatch: ""
         }
     }

@@ -11,7 +11,8 @@ public final class Package: BlobSource, Sendable {
 
     /// Opens an `.mlpackage` directory or a bare model file.
     ///
-    /// The model is decoded at once; its files are mapped and must not be changed while the package lives.
+    /// The model is decoded at once. Large files are mapped and must not be changed while the package lives; one that
+    /// is shortened all the same is an error of `verify`.
     public convenience init(contentsOf path: String) throws(FormatError) {
         let modelPath = try FileBytes.isDirectory(path) ? Manifest(package: path).modelPath : path
         try self.init(modelBytes: FileBytes(contentsOf: modelPath)) { (name) throws(FormatError) in
@@ -38,6 +39,7 @@ public final class Package: BlobSource, Sendable {
         modelBytes: FileBytes, weights: (String) throws(FormatError) -> FileBytes?
     ) throws(FormatError) {
         model = try modelBytes.withBuffer { (bytes) throws(FormatError) in try Model(decoding: bytes) }
+        guard modelBytes.isWhole else { throw .shortened(file: "model") }
         self.modelBytes = modelBytes
         var files: [String: FileBytes] = [:]
         for name in model.blobFileNames {
@@ -67,6 +69,10 @@ public final class Package: BlobSource, Sendable {
             throw .badBlob(file: fileName, offset: offset, .noSuchFile)
         }
         return try Blob(file, name: fileName, offset: offset)
+    }
+
+    public func verify() throws(FormatError) {
+        for (name, file) in weightFiles where !file.isWhole { throw .shortened(file: name) }
     }
 
     /// The function of that name; the default one for nil. It has a body for its opset.

@@ -43,21 +43,21 @@ public final class Storage: @unchecked Sendable {
     }
 }
 
-/// The number of elements of `shape`, or nil when it is negative or does not fit.
+/// The number of elements of `shape`, or nil when it is negative or does not fit. The other sizes beside a zero must fit
+/// too: strides and parts of shapes are products of them.
 func elementCount(_ shape: [Int]) -> Int? {
     if shape.contains(where: { $0 < 0 }) { return nil }
-    if shape.contains(0) { return 0 }
     var count = 1
-    for size in shape {
+    for size in shape where size != 0 {
         let (product, overflow) = count.multipliedReportingOverflow(by: size)
-        if overflow { return nil }
+        guard !overflow, product <= largestElementCount else { return nil }
         count = product
     }
-    return count
+    return shape.contains(0) ? 0 : count
 }
 
+/// More than any machine has.
+private let largestElementCount = 1 << 46
+
 /// The bytes of `shape` elements, or nil when they are more than any machine has.
-func byteCount(_ type: ElementType, _ shape: [Int]) -> Int? {
-    guard let count = elementCount(shape), count <= 1 << 46 else { return nil }
-    return count * type.size
-}
+func byteCount(_ type: ElementType, _ shape: [Int]) -> Int? { elementCount(shape).map { $0 * type.size } }

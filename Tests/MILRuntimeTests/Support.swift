@@ -8,6 +8,7 @@ import RLXKernels
 struct NoBlobs: BlobSource {
     struct Absent: Error {}
     func blob(fileName: String, offset: UInt64) throws -> Blob { throw Absent() }
+    func verify() {}
 }
 
 /// An array of a test: numbers as doubles, whatever the element type.

@@ -35,6 +35,11 @@ struct ConstantReader {
         return .view(graph.constant(storage))
     }
 
+    /// Throws when what was read of the weights was not theirs.
+    func verify() throws(RuntimeError) {
+        do { try blobs.verify() } catch { throw .unreadableWeights(reason: "\(error)") }
+    }
+
     private func blob(_ fileName: String, _ offset: UInt64, _ name: String) throws(RuntimeError) -> Blob {
         do {
             return try blobs.blob(fileName: fileName, offset: offset)
