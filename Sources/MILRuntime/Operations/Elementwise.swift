@@ -43,8 +43,13 @@ let elementwiseRules: [OperationRule] =
         },
         OperationRule("threshold", ["x": .required, "alpha": .required]) { (call) throws(RuntimeError) in
             let x = try call.number("x")
-            let alpha = try call.graph.scalar(call.float("alpha"), x.type)
-            return try call.graph.map(x.type.isFloat ? RLXK_MAX : RLXK_MAX_I32, [x, alpha], x.type)
+            let alpha = try call.number("alpha")
+            guard alpha.count == 1, alpha.type.isFloat == x.type.isFloat else {
+                throw call.failure(
+                    .elementType(parameter: "alpha", got: "\(alpha.type) \(alpha.shape)", expected: "one \(x.type)"))
+            }
+            let bound = try call.graph.cast(alpha.scalar, to: x.type)
+            return try call.graph.map(x.type.isFloat ? RLXK_MAX : RLXK_MAX_I32, [x, bound], x.type)
         },
         OperationRule("identity", ["x": .required]) { (call) throws(RuntimeError) in try call.view("x") },
         OperationRule("cast", ["x": .required, "dtype": .required]) { (call) throws(RuntimeError) in

@@ -26,7 +26,7 @@ let indexingRules: [OperationRule] = [
         "gather_nd", ["x": .required, "indices": .required, "batch_dims": 0, "validate_indices": false]
     ) { (call) throws(RuntimeError) in
         let x = try call.view("x")
-        let indices = try call.indices("indices")
+        let indices = try call.wrappingIndices(x.shape.max() ?? 0)
         guard indices.rank > 0 else { throw call.failure(.rank(parameter: "indices", got: 0, expected: "at least 1")) }
         let batchDims = try call.batchDims(x, indices, largest: min(x.rank, indices.rank - 1))
         let depth = indices.shape[indices.rank - 1]
@@ -76,7 +76,7 @@ let indexingRules: [OperationRule] = [
         ["data": .required, "indices": .required, "updates": .required, "mode": "add", "validate_indices": false]
     ) { (call) throws(RuntimeError) in
         let (data, updates) = try call.alike("data", "updates")
-        let indices = try call.indices("indices")
+        let indices = try call.wrappingIndices(data.shape.max() ?? 0)
         guard indices.rank > 0, let depth = indices.shape.last, depth >= 1, depth <= data.rank else {
             throw call.failure(
                 .shape(parameter: "indices", got: indices.shape, expected: "tuples for data \(data.shape)"))
@@ -147,9 +147,21 @@ private enum ScatterMode: String, CaseIterable {
 extension Call {
     /// Indices along one dimension of `size` elements; the program may want them checked in each run.
     fileprivate func checkedIndices(_ size: Int) throws(RuntimeError) -> View {
-        let indices = try indices("indices")
+        let indices = try wrappingIndices(size)
         if try bool("validate_indices") { try graph.check(indices, below: size) }
         return indices
+    }
+
+    /// Indices as int32. Converters write negative constants as 16 unsigned bits, 65535 for -1: what is none of `size`
+    /// elements stands for such a number.
+    fileprivate func wrappingIndices(_ size: Int) throws(RuntimeError) -> View {
+        let indices = try indices("indices")
+        let original = try view("indices")
+        let bits = original.type == .uint16 ? 16 : original.type == .uint8 ? 8 : 0
+        guard graph.constantAddress(original) != nil, bits > 0, size < 1 << bits else { return indices }
+        let isNegative = try graph.map(RLXK_GE_I32, [indices, graph.scalar(Float(size), .int32)], .bool)
+        let wrapped = try graph.map(RLXK_SUB_I32, [indices, graph.scalar(Float(1 << bits), .int32)], .int32)
+        return try graph.map(RLXK_SELECT, [isNegative, wrapped, indices], .int32)
     }
 
     fileprivate func batchDims(_ x: View, _ indices: View, largest: Int) throws(RuntimeError) -> Int {

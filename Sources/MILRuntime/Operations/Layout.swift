@@ -158,8 +158,9 @@ private let repeatRules: [OperationRule] = [
         guard count.isFinite, count <= Double(call.declaredCount ?? largestOpenRange) else {
             throw call.failure(.value(parameter: "step", got: "\(bounds[2])", expected: "a step towards the end"))
         }
-        let storage = try Storage(type: .float32, shape: [Int(max(count, 0))])
-        storage.fill((0..<storage.shape[0]).map { Float(bounds[0] + Double($0) * bounds[2]) })
+        let numbers = (0..<Int(max(count, 0))).map { bounds[0] + Double($0) * bounds[2] }
+        let storage = try Storage(type: type.register, shape: [numbers.count])
+        if type.isFloat { storage.fill(numbers.map { Float($0) }) } else { storage.fill(numbers.map { Int32($0) }) }
         return try call.graph.cast(call.graph.constant(storage), to: type)
     },
     OperationRule("sliding_windows", ["x": .required, "axis": .required, "size": .required, "stride": 1]) {

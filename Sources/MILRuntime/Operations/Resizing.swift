@@ -169,11 +169,13 @@ extension Call {
 
     private func interpolated(_ x: View, _ axis: Int, _ points: [Double]) throws(RuntimeError) -> View {
         let lower = points.map { Int($0) }
-        let upper = lower.map { min($0 + 1, x.shape[axis] - 1) }
+        // A point on an element takes that element alone, as two halves: its neighbour may be infinite.
+        let isElement = zip(points, lower).map { $0 == Double($1) }
+        let upper = zip(isElement, lower).map { $0 ? $1 : min($1 + 1, x.shape[axis] - 1) }
         let first = try sampled(x, axis, lower)
         let second = try sampled(x, axis, upper)
         let storage = try Storage(type: .float32, shape: [points.count])
-        storage.fill(zip(points, lower).map { Float($0 - Double($1)) })
+        storage.fill(points.indices.map { isElement[$0] ? 0.5 : Float(points[$0] - Double(lower[$0])) })
         let weight = graph.constant(storage).expanded(at: Array(1..<x.rank - axis))
         let rest = try graph.map(RLXK_SUB, [graph.scalar(1, .float32), weight], .float32)
         let product = try graph.map(RLXK_MUL, [first, rest], .float32)

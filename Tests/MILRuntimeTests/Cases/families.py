@@ -75,6 +75,8 @@ def unary(c):
     c.add("threshold", np.maximum(x, 0.25), {"x": x}, {"alpha": 0.25})
     c.add("threshold", np.maximum(integers(-9, 9, 4), 2) * 0 + f32(2).astype(np.int32),
           {"x": np.full(4, -3, np.int32)}, {"alpha": np.int32(2) * np.ones((), np.int32)})
+    c.add("threshold", np.array([16777219, 16777217], np.int32), {"x": np.array([16777219, 5], np.int32)},
+          {"alpha": np.array(16777217, np.int32)})
     x = EDGES[:11]
     c.add("leaky_relu", np.where(x < 0, f32(0.1) * x, x), {"x": x}, {"alpha": 0.1})
     c.add("elu", np.where(x < 0, 1.5 * np.expm1(x.astype(np.float64)), x).astype(np.float32), {"x": x},
@@ -310,6 +312,9 @@ def layout(c):
     c.add("reverse", x[::-1, ::-1, ::-1], {"x": x})
     c.add("range_1d", np.arange(1, 9, 3, dtype=np.int32), {}, {"start": 1, "end": 9, "step": 3})
     c.add("range_1d", np.arange(5, 1, -1.5, dtype=np.float32), {}, {"start": 5.0, "end": 1.0, "step": -1.5})
+    # More than a float can hold.
+    c.add("range_1d", np.arange(16777217, 16777223, 2, dtype=np.int32), {},
+          {"start": 16777217, "end": 16777223, "step": 2})
     v = np.lib.stride_tricks.sliding_window_view(x, 2, 2)
     c.add("sliding_windows", v, {"x": x}, {"axis": 2, "size": 2})
     c.add("sliding_windows", np.stack([x[:, 0:2], x[:, 1:3]], 1)[:, ::1], {"x": x}, {"axis": 1, "size": 2})
@@ -430,6 +435,17 @@ def indexing(c):
     for lower, upper in ((1, 2), (-1, 0), (0, -1), (0, 0), (-1, -1)):
         keep = ((lower < 0) | (rows - columns <= lower)) & ((upper < 0) | (columns - rows <= upper))
         c.add("band_part", np.where(keep, x, 0), {"x": x}, {"lower": lower, "upper": upper})
+    # Negative constants as converters write them in unsigned bits; where the number is an index it is that one.
+    for dtype, given in ((np.uint16, [65535, 65534, 3]), (np.uint8, [255, 2, 254])):
+        index, x = np.array(given, dtype), f32(np.arange(10)).reshape(5, 2)
+        places = np.where(index >= 5, index.astype(np.int32) - (1 << 8 * index.itemsize), index)
+        c.add("gather", x[places], {"x": x}, {"indices": index})
+        c.add("gather_nd", x[places], {"x": x}, {"indices": index[:, None]})
+        c.add("gather_along_axis", x[places], {"x": x}, {"indices": np.stack([index, index], 1)})
+        c.add("scatter", x * 0 + np.bincount(places % 5, minlength=5)[:, None].astype(np.float32),
+              {"data": x * 0, "updates": np.ones((3, 2), np.float32)}, {"indices": index})
+    wide = f32(np.arange(200))
+    c.add("gather", f32([150, 199]), {"x": wide}, {"indices": np.array([150, 255 - 56], np.uint8)})
 
 
 def sorting(c):
@@ -708,6 +724,9 @@ def resizing(c):
     c.add("upsample_bilinear", y, {"x": x},
           {"scale_factor_height": 2.0, "scale_factor_width": 2.0, "align_corners": False,
            "half_pixel_centers": False}, tolerance=1e-5)
+    # Between 1, inf, 2, 3; a point that lies on an element is that element, whatever its neighbours.
+    c.add("resize_bilinear", f32([[[[1, np.inf, np.inf, np.inf, 2, 2.5, 3]]]]), {"x": f32([[[[1, np.inf, 2, 3]]]])},
+          {"target_size_height": 1, "target_size_width": 7, "sampling_mode": "STRICT_ALIGN_CORNERS"})
     c.add("resize", f32([[[0, 1, 1]]]), {"x": f32([[[0, 1]]])},
           {"shape": (3,), "resized_dims": np.array(1, np.int32), "interpolation_mode": "NEAREST_NEIGHBOR"})
     c.add("crop", x[:, :, 1:3, 2:6], {"x": x}, {"crop_height": (1, 1), "crop_width": (2, 0)})
