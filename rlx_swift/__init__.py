@@ -48,6 +48,7 @@ from .session.compiled import CompiledGraph, Session
 from .session.config import TrainConfig
 from .session.data import Batches, batches
 from .session.device import DeviceStatus, devices
+from .session.difference import diff_models
 from .session.fit import Callback, History
 from .session.model import Model, load_model
 from .session.report import Eligible, StepReport, Unsupported, UpdatePath
@@ -97,6 +98,7 @@ __all__ = [
     "check_grads",
     "custom_vjp",
     "devices",
+    "diff_models",
     "evaluate",
     "f16",
     "f32",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -78,9 +79,39 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--atol", type=float, default=1e-5, metavar="X", help="for --compare, default: %(default)s")
     run.add_argument("--rtol", type=float, default=1e-4, metavar="X", help="for --compare, default: %(default)s")
+    run.add_argument(
+        "--profile", type=_positive, nargs="?", const=10, metavar="RUNS",
+        help="also tell where the time of the quickest of RUNS predictions (default: 10) goes: time, arithmetic and "
+        "memory by operation, and the slowest steps with the names of the values that they make; on the device cpu",
+    )
     run.add_argument("--function", metavar="NAME", help="one function of a model that has several")
     run.add_argument("--device", choices=DEVICES, help="default: the best present")
     _add_json(run)
+
+    diff = _add(
+        commands, "diff", _diff, "show where two models begin to differ",
+        "Runs two models on the same inputs and compares their intermediate values: which is the first that differs, "
+        "and which differ most. The second is another package, whose weights, precision and names may differ; or the "
+        "same program with f32 for f16 (--precision f32), or interpreted in float64 (--device numpy). Ends with "
+        "status 1 where a value differs.",
+    )
+    diff.add_argument("model", type=Path, metavar="MODEL", help="an .mlpackage folder or a bare model file")
+    diff.add_argument("other", type=Path, nargs="?", metavar="OTHER", help="the second package")
+    diff.add_argument("--precision", choices=("f32",), help="compare with the same program in f32")
+    diff.add_argument("--device", choices=DEVICES, help="compare with this device; but for numpy, the outputs only")
+    diff.add_argument(
+        "--input", action="append", default=[], type=_named_file, metavar="NAME=FILE.npy",
+        help="for each input one; the others are drawn",
+    )
+    diff.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn; default: %(default)s")
+    diff.add_argument(
+        "--rtol", type=float, metavar="X",
+        help="a value differs when it is off by more than this share of its largest element; default: 1e-2 where f16 "
+        "is involved, else 1e-4",
+    )
+    diff.add_argument("--atol", type=float, default=0.0, metavar="X", help="added to it; default: %(default)s")
+    diff.add_argument("--function", metavar="NAME", help="one function of models that have several")
+    _add_json(diff)
 
     inspect = _add(
         commands, "inspect", _inspect, "show what a Core ML package holds and where it can run",
@@ -217,12 +248,9 @@ def _run(options: argparse.Namespace) -> None:
     from .session.model import load_model
 
     model = load_model(options.model, options.function, options.device)
-    feeds = {name: _array(file) for name, file in options.input}
-    if options.random_inputs is not None:
-        rng = np.random.default_rng(options.random_inputs)
-        drawn = {name: _drawn(rng, type) for name, type in model.inputs.items()}
-        feeds = {**drawn, **feeds}
+    feeds = _feeds(model, options.input, options.random_inputs)
     results = model.predict(feeds)
+    profile = model.profile(feeds, options.profile) if options.profile else None
     options.output_dir.mkdir(parents=True, exist_ok=True)
     arrays = [name for name, value in results.items() if isinstance(value, np.ndarray)]
     files = {name: options.output_dir / f"{name}.npy" for name in arrays}
@@ -235,13 +263,30 @@ def _run(options: argparse.Namespace) -> None:
             for name, value in results.items()
         }
         answer = {"model": str(options.model), "device": model.device, "outputs": outputs}
-        print(json.dumps({**answer, "differences": differences} if options.compare else answer))
+        if options.compare:
+            answer["differences"] = differences
+        if profile:
+            answer["profile"] = {**asdict(profile), "by_kind": [asdict(total) for total in profile.by_kind()]}
+        print(json.dumps(answer))
     else:
         for name, value in results.items():
             print(f"{name}: {value.dtype}{list(value.shape)} -> {files[name]}" if name in files else f"{name}: {value}")
+        if profile:
+            print(f"\n{profile}")
     if differences:
         text = "; ".join(f"{name} {problem}" for name, problem in differences.items())
         raise errors.ValidationError(str(options.compare), f"the outputs are not those in it: {text}")
+
+
+def _feeds(model: Any, given: Sequence[tuple[str, Path]], seed: int | None) -> dict[str, Any]:
+    """What was given, and with a seed drawn values for the other inputs."""
+    import numpy as np
+
+    feeds = {name: _array(file) for name, file in given}
+    if seed is None:
+        return feeds
+    rng = np.random.default_rng(seed)
+    return {**{name: _drawn(rng, type) for name, type in model.inputs.items()}, **feeds}
 
 
 def _differences(results: Any, options: argparse.Namespace) -> dict[str, str]:
@@ -275,6 +320,34 @@ def _array(file: Path) -> Any:
 
 def _drawn(rng: Any, type: Any) -> Any:
     return rng.standard_normal(type.shape) if type.dtype.is_float else rng.integers(0, 2, type.shape)
+
+
+def _diff(options: argparse.Namespace) -> None:
+    from .session.difference import diff_models
+    from .session.model import load_model
+
+    feeds = _feeds(load_model(options.model, options.function, "cpu"), options.input, options.seed)
+    found = diff_models(
+        options.model, options.other, feeds, precision=options.precision, device=options.device,
+        function=options.function, rtol=options.rtol, atol=options.atol,
+    )
+    if options.json:
+        first = None if found.first is None else asdict(found.first)
+        said = {**asdict(found), "first": first, "differ": sum(value.differs for value in found.compared)}
+        print(json.dumps(_finite(said), allow_nan=False))
+    else:
+        print(found)
+    if found.first:
+        raise errors.ValidationError(str(options.model), f"its value {found.first.name!r} is the first that differs")
+
+
+def _finite(value: Any) -> Any:
+    """The same data as JSON can say it: null for what is no finite number."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _inspect(options: argparse.Namespace) -> None:

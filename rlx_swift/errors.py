@@ -88,5 +88,9 @@ class NativeError(RlxError, RuntimeError):
     """A fault inside the native library, with the text it gave."""
 
 
+class TimeLimitError(RlxError, TimeoutError):
+    """A prediction that was given up after the time that it was allowed."""
+
+
 class OutOfMemoryError(NativeError, MemoryError):
     """The native library could not get the memory that a program or tensor needs."""

@@ -54,6 +54,7 @@ public final class Plan: @unchecked Sendable {
     private var sources: [UnsafeRawPointer]
     private let checks: [RangeCheck]
     private let indexChecks: IndexChecks?
+    private let weights: ConstantReader
     private let code: Code
 
     /// Verifies, simplifies and plans `function`, whose shapes must all be numbers.
@@ -130,7 +131,12 @@ public final class Plan: @unchecked Sendable {
         self.buffers = buffers
         self.homes = homes
         sources = homes.map { UnsafeRawPointer($0.baseAddress!) }
+        weights = program.constants
+        try weights.verify()
     }
+
+    /// Memory of the plan's own, about: without constants.
+    var bytes: Int { buffers.values.reduce(code.arenaBytes) { $0 + $1.bytes.count } }
 
     /// The buffer of a fed input or of a result: at one address for the plan's life. Nil for other names.
     public func buffer(named name: String) -> Storage? { buffers[name] }
@@ -166,10 +172,11 @@ public final class Plan: @unchecked Sendable {
     }
 
     /// Runs once on what the buffers of the inputs hold, or the memory that they are read from instead.
-    /// - Throws: `RuntimeError.outOfRange`, `.indexOutOfRange`; then nothing was changed.
+    /// - Throws: `RuntimeError.outOfRange`, `.indexOutOfRange`; then nothing was changed. `.unreadableWeights`.
     public func run() throws(RuntimeError) {
         try checkInputs()
         code.run()
+        try weights.verify()
     }
 
     private func checkInputs() throws(RuntimeError) {
@@ -180,10 +187,12 @@ public final class Plan: @unchecked Sendable {
         try indexChecks?()
     }
 
-    /// Runs `runs` times (with all the effects of a run) on one thread and tells where the time goes.
-    public func profile(runs: Int = 10) throws(RuntimeError) -> [InstructionProfile] {
+    /// Runs once, one step after the other, and tells what each step is and took. Throws as `run`.
+    func timedRun() throws(RuntimeError) -> [(cost: StepCost, time: Duration)] {
         try checkInputs()
-        return code.profile(runs: runs)
+        let times = code.timedRun()
+        try weights.verify()
+        return Array(zip(code.costs, times))
     }
 
     /// For tests: runs on one instruction set; false where the processor does not have it.

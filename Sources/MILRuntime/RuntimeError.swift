@@ -8,6 +8,8 @@ public enum RuntimeError: Error, Sendable, Hashable {
     case invalid(Fault, Place)
     /// A constant whose data could not be read; `reason` comes from the blob source.
     case unreadableConstant(name: String, reason: String)
+    /// Weights changed while they were in use, so that no result can be trusted; `reason` as above.
+    case unreadableWeights(reason: String)
     /// A plan option names or describes something that does not fit the function.
     case badOption(OptionFault)
     /// An element of an integer input outside the range that was promised for it; nothing was changed.
@@ -16,6 +18,8 @@ public enum RuntimeError: Error, Sendable, Hashable {
     /// place among them.
     case indexOutOfRange(Place, index: Int, size: Int)
     case outOfMemory(bytes: Int)
+    /// The run took longer than it was allowed to; it was given up in the loop at this place.
+    case outOfTime(Place, seconds: Double)
 }
 
 extension RuntimeError {
@@ -61,6 +65,7 @@ extension RuntimeError {
         case mismatch(name: String, got: String, expected: String)
         case donatedTwice(name: String)
         case rangeNeedsInt32(name: String)
+        case unknownWatched(name: String)
     }
 
     /// The operation, value or feature at fault, or an empty string.
@@ -71,7 +76,8 @@ extension RuntimeError {
         case .badOption(let fault): fault.subject
         case .outOfRange(let input, _, _, _): input
         case .indexOutOfRange(let place, _, _): place.subject
-        case .outOfMemory: ""
+        case .outOfTime(let place, _): place.subject
+        case .unreadableWeights, .outOfMemory: ""
         }
     }
 }
@@ -104,6 +110,7 @@ extension RuntimeError: CustomStringConvertible {
             }
         case .invalid(let fault, let place): "\(place): \(fault)"
         case .unreadableConstant(let name, let reason): "the constant \"\(name)\" cannot be read: \(reason)"
+        case .unreadableWeights(let reason): reason
         case .badOption(let fault): fault.description
         case .outOfRange(let input, let index, let value, let range):
             "input \"\(input)\": expected indices from \(range.lowerBound) to \(Int(range.upperBound) - 1), "
@@ -111,6 +118,7 @@ extension RuntimeError: CustomStringConvertible {
         case .indexOutOfRange(let place, let index, let size):
             "\(place): its index number \(index) is not an index of \(size) elements"
         case .outOfMemory(let bytes): "no memory for \(bytes) bytes"
+        case .outOfTime(let place, let seconds): "\(place): the run was given up after its limit of \(seconds) seconds"
         }
     }
 }
@@ -152,13 +160,14 @@ extension RuntimeError.OptionFault: CustomStringConvertible {
         case .mismatch(let name, let got, let expected): "\"\(name)\" is \(got), the function says \(expected)"
         case .donatedTwice(let name): "the output \"\(name)\" is donated to more than one input"
         case .rangeNeedsInt32(let name): "a range was given for \"\(name)\", which is not an int32 input"
+        case .unknownWatched(let name): "\"\(name)\" is to be watched, but is no value of the function"
         }
     }
 
     var subject: String {
         switch self {
         case .unknownInput(_, let name), .unknownOutput(let name), .missingInput(let name), .mismatch(let name, _, _),
-            .donatedTwice(let name), .rangeNeedsInt32(let name):
+            .donatedTwice(let name), .rangeNeedsInt32(let name), .unknownWatched(let name):
             name
         }
     }

@@ -13,9 +13,13 @@ public final class PredictionModel: @unchecked Sendable {
 
     /// Loads an `.mlpackage` directory or a bare model file; `function` nil takes the default function.
     ///
-    /// Plans it for the default shapes. Throws `io` and `badPackage` for files that cannot be read, `notFound` for the
+    /// `seconds` limits a prediction (it ends at the next round of a loop); `watched` names values of the function's body
+    /// that predictions give too. Plans it for the default shapes. Throws `io` and `badPackage` for files that cannot be read, `notFound` for the
     /// function's name and `unsupported` for what this runtime does not have.
-    public init(contentsOf path: String, function name: String? = nil, threads: Int = 0) throws(RLXError) {
+    public init(
+        contentsOf path: String, function name: String? = nil, threads: Int = 0, seconds: Double? = nil,
+        watched: Set<String> = []
+    ) throws(RLXError) {
         let package: Package
         let described: FunctionDescription
         let function: Function
@@ -26,7 +30,7 @@ public final class PredictionModel: @unchecked Sendable {
         } catch {
             throw RLXError(error)
         }
-        var options = EvaluatorOptions()
+        var options = EvaluatorOptions(seconds: seconds, watched: watched)
         if threads > 0 { options.workers = threads }
         do {
             evaluator = try Evaluator(function, blobs: package, options: options)
@@ -57,6 +61,19 @@ public final class PredictionModel: @unchecked Sendable {
             return outputs.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         } catch {
             throw RLXError(error)
+        }
+    }
+
+    /// Where the time of a prediction with states of zeros goes, as JSON; see `rlx_model_profile`.
+    package func profile(_ inputs: [String: Storage], runs: Int) throws(RLXError) -> String {
+        lock.lock()
+        defer { lock.unlock() }
+        do {
+            return try evaluator.profile(inputs, runs: runs).json()
+        } catch let error as RuntimeError {
+            throw RLXError(error)
+        } catch {
+            throw RLXError(.internal, "the profile cannot be told: \(error)")
         }
     }
 

@@ -7,7 +7,7 @@ extension RLXError {
     init(_ error: FormatError) {
         let code: Code =
             switch error {
-            case .io: .io
+            case .io, .shortened: .io
             case .unsupportedKind: .unsupported
             case .noSuchFunction: .notFound
             case .notAPackage, .malformed, .nestedTooDeeply, .missing, .unknownValue, .constantMismatch, .noBody,
@@ -25,6 +25,8 @@ extension RLXError {
             case .badOption: .invalidArgument
             case .outOfRange, .indexOutOfRange: .badFeed
             case .outOfMemory: .outOfMemory
+            case .unreadableWeights: .io
+            case .outOfTime: .timeLimit
             }
         self.init(code, error.description, subject: error.subject)
     }

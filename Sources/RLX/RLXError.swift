@@ -26,6 +26,8 @@ public struct RLXError: Error, Sendable, Hashable {
         case unavailable
         /// A fault of this library.
         case `internal`
+        /// A prediction that took longer than it was allowed to.
+        case timeLimit
     }
 
     /// What kind of fault it is.

@@ -20,6 +20,12 @@ final class StateHandle: Handle {
     init(_ state: PredictionState) { self.state = state }
 }
 
+final class TextHandle: Handle {
+    let text: CString
+
+    init(_ text: String) { self.text = CString(text) }
+}
+
 final class ResultsHandle: Handle {
     struct Result {
         let name: CString
@@ -50,15 +56,31 @@ final class ResultsHandle: Handle {
 
 @c @implementation
 public func rlx_model_load(
-    _ path: UnsafePointer<CChar>!, _ function: UnsafePointer<CChar>!, _ threads: Int32,
+    _ path: UnsafePointer<CChar>!, _ function: UnsafePointer<CChar>!, _ options: UnsafePointer<rlx_model_options>!,
     _ out: UnsafeMutablePointer<OpaquePointer?>!, _ error: UnsafeMutablePointer<OpaquePointer?>!
 ) -> rlx_status {
     attempt(error) { () throws(RLXError) in
         let out = try nonNull(out, "out")
         let path = try string(path, "path")
         let function = try optionalString(function, "function")
+        var threads = 0
+        var seconds: Double?
+        var watched: Set<String> = []
+        if let options = options?.pointee {
+            try checkSize(options.size, of: rlx_model_options.self, "options")
+            guard options.seconds >= 0, options.seconds < 1e9 else {
+                throw RLXError(.invalidArgument, "\(options.seconds) is no number of seconds", subject: "seconds")
+            }
+            threads = Int(options.threads)
+            if options.seconds > 0 { seconds = options.seconds }
+            for name in try buffer(options.watched, count: options.watched_count, "watched") {
+                watched.insert(try string(name, "watched"))
+            }
+        }
         out.pointee = retained(
-            ModelHandle(try PredictionModel(contentsOf: path, function: function, threads: Int(threads))))
+            ModelHandle(
+                try PredictionModel(
+                    contentsOf: path, function: function, threads: threads, seconds: seconds, watched: watched)))
     }
 }
 
@@ -77,19 +99,35 @@ public func rlx_model_predict(
         let out = try nonNull(out, "out")
         let model: ModelHandle = try handle(model, "model")
         let state: StateHandle? = try state.map { (pointer) throws(RLXError) in try handle(pointer, "state") }
-        let names = try buffer(names, count: count, "names")
-        let values = try buffer(values, count: count, "values")
-        var inputs: [String: Storage] = [:]
-        for index in 0..<count {
-            let name = try string(names[index], "names")
-            let (type, bytes) = try elements(values.baseAddress.map { $0 + index }, "values")
-            guard inputs.updateValue(try .copying(bytes, type), forKey: name) == nil else {
-                throw RLXError(.invalidArgument, "the input '\(name)' is given twice", subject: name)
-            }
-        }
+        let inputs = try inputs(names, values, count)
         out.pointee = retained(ResultsHandle(try model.model.predict(inputs, state: state?.state)))
     }
 }
+
+@c @implementation
+public func rlx_model_profile(
+    _ model: OpaquePointer!, _ names: UnsafePointer<UnsafePointer<CChar>?>!, _ values: UnsafePointer<rlx_tensor>!,
+    _ count: Int, _ runs: Int64, _ out: UnsafeMutablePointer<OpaquePointer?>!,
+    _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> rlx_status {
+    attempt(error) { () throws(RLXError) in
+        let out = try nonNull(out, "out")
+        let model: ModelHandle = try handle(model, "model")
+        guard (1...1_000_000).contains(runs) else {
+            throw RLXError(.invalidArgument, "\(runs) is no number of runs", subject: "runs")
+        }
+        let inputs = try inputs(names, values, count)
+        out.pointee = retained(TextHandle(try model.model.profile(inputs, runs: Int(runs))))
+    }
+}
+
+@c @implementation
+public func rlx_text_get(_ text: OpaquePointer!) -> UnsafePointer<CChar>! {
+    borrowed(text, as: TextHandle.self)?.text.pointer
+}
+
+@c @implementation
+public func rlx_text_destroy(_ text: OpaquePointer!) { released(text) }
 
 @c @implementation
 public func rlx_model_destroy(_ model: OpaquePointer!) { released(model) }
@@ -168,6 +206,23 @@ public func rlx_state_get(
 
 @c @implementation
 public func rlx_state_destroy(_ state: OpaquePointer!) { released(state) }
+
+/// Copies of the values by name.
+private func inputs(
+    _ names: UnsafePointer<UnsafePointer<CChar>?>?, _ values: UnsafePointer<rlx_tensor>?, _ count: Int
+) throws(RLXError) -> [String: Storage] {
+    let names = try buffer(names, count: count, "names")
+    let values = try buffer(values, count: count, "values")
+    var inputs: [String: Storage] = [:]
+    for index in 0..<count {
+        let name = try string(names[index], "names")
+        let (type, bytes) = try elements(values.baseAddress.map { $0 + index }, "values")
+        guard inputs.updateValue(try .copying(bytes, type), forKey: name) == nil else {
+            throw RLXError(.invalidArgument, "the input '\(name)' is given twice", subject: name)
+        }
+    }
+    return inputs
+}
 
 /// The memory that an `rlx_tensor` of any type describes.
 private func elements(

@@ -15,6 +15,7 @@ from ..errors import (
     PackageError,
     RlxError,
     ShapeError,
+    TimeLimitError,
     UnsupportedError,
 )
 from .loader import Native
@@ -31,6 +32,7 @@ EXCEPTIONS: dict[str, type[RlxError]] = {
     "RLX_STATUS_OUT_OF_MEMORY": OutOfMemoryError,
     "RLX_STATUS_UNAVAILABLE": DeviceError,
     "RLX_STATUS_INTERNAL": NativeError,
+    "RLX_STATUS_TIME_LIMIT": TimeLimitError,
 }
 
 

@@ -66,6 +66,7 @@ class Lifting:
 
     Attributes:
         faults: what a graph does not have, one error an operation; complete once `graph` was called.
+        tensors: what the program's names stand for in the graph, those of constants left out; as `faults`.
     """
 
     def __init__(
@@ -86,6 +87,10 @@ class Lifting:
         self._weights = Weights(self._graph, package.weight_file, frozenset(self._body.outputs))
         self._states: dict[str, Tensor] = {}
         self.faults: list[UnsupportedError] = []
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        return {name: value for name, value in self._values.items() if isinstance(value, Tensor)}
 
     def graph(self) -> Graph:
         self._inputs()

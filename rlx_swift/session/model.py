@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .. import dtypes
-from ..errors import FeedError, NameNotFoundError, UnsupportedError
+from ..errors import ConfigError, FeedError, NameNotFoundError, UnsupportedError
 from ..ir.graph import Graph
 from ..ir.symbolic import KEPT
 from ..ir.types import Shape, TensorType
@@ -22,6 +22,7 @@ from . import feeds as feeding
 from .compiled import CompiledGraph
 from .device import Device, pick
 from .interface import Interface
+from .profile import Profile, profile_of
 
 if TYPE_CHECKING:
     from .._native.model import NativeState
@@ -40,9 +41,12 @@ class Model:
             one. The outputs of a classifier that are no tensors are missing.
     """
 
-    def __init__(self, path: str | os.PathLike[str], function: str | None = None, device: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], function: str | None = None, device: str | None = None,
+        time_limit: float | None = None,
+    ) -> None:
         chosen = pick(device)
-        self._path, self._way = path, _way(path, function, chosen)
+        self._path, self._way = path, _way(path, function, chosen, time_limit)
         self.device, self.lifted = chosen.name, isinstance(self._way, _Lifted)
         self.inputs, self.outputs, self.states = self._way.inputs, self._way.outputs, self._way.states
 
@@ -63,6 +67,15 @@ class Model:
     def make_state(self) -> State:
         """A new state, of zeros; empty for a model that has none."""
         return self._way.make_state()
+
+    def profile(self, feeds: Mapping[str, Any], runs: int = 10) -> Profile:
+        """Where the time goes in the quickest of `runs` predictions, with states of zeros.
+
+        Raises UnsupportedError unless our own runtime runs the model (device "cpu"), and as `predict`.
+        """
+        if not isinstance(self._way, _OnOurRuntime):
+            raise UnsupportedError(f"device {self.device!r}", "only our own runtime tells times", 'load it for "cpu"')
+        return self._way.profile(feeds, runs)
 
     @property
     def images(self) -> dict[str, str]:
@@ -116,12 +129,17 @@ class State:
         return self._types[name]
 
 
-def load_model(path: str | os.PathLike[str], function: str | None = None, device: str | None = None) -> Model:
+def load_model(
+    path: str | os.PathLike[str], function: str | None = None, device: str | None = None,
+    time_limit: float | None = None,
+) -> Model:
     """Loads an .mlpackage (or a bare model file) for prediction.
 
     Args:
         function: one function of a model that has several; the default one if None.
         device: "coreml", "cpu" (our own runtime), "numpy" (slow, but always there), or None for the best present.
+        time_limit: seconds after which our own runtime gives a prediction up, at the next round of a loop, with
+            TimeLimitError; the other devices know no limit. Without one a loop ends with an error after 2^20 rounds.
 
     Raises:
         PackageError: the file is no readable ML Program.
@@ -129,7 +147,9 @@ def load_model(path: str | os.PathLike[str], function: str | None = None, device
         UnsupportedError: the model needs what is not there; it is named.
         DeviceError: the device is absent.
     """
-    return Model(path, function, device)
+    if time_limit is not None and not 0 < time_limit < 1e9:
+        raise ConfigError("time_limit", f"expected seconds, got {time_limit}")
+    return Model(path, function, device, time_limit)
 
 
 class _Way(Protocol):
@@ -144,9 +164,9 @@ class _Way(Protocol):
     def make_state(self) -> State: ...
 
 
-def _way(path: str | os.PathLike[str], function: str | None, device: Device) -> _Way:
+def _way(path: str | os.PathLike[str], function: str | None, device: Device, time_limit: float | None) -> _Way:
     if device.name == "cpu":
-        return _OnOurRuntime(path, function)
+        return _OnOurRuntime(path, function, time_limit)
     if device.name == "numpy":
         return _Lifted(read_package(path), function, device)
     try:
@@ -163,10 +183,10 @@ def _way(path: str | os.PathLike[str], function: str | None, device: Device) -> 
 class _OnOurRuntime:
     """The package's own program on our runtime, with all that an interface can have."""
 
-    def __init__(self, path: str | os.PathLike[str], function: str | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], function: str | None, time_limit: float | None) -> None:
         from .._native.model import NativeModel
 
-        self._model = NativeModel(path, function)
+        self._model = NativeModel(path, function, time_limit=time_limit)
         self._interface = Interface(self._model.interface)
         self.inputs = {name: feature.type for name, feature in self._interface.inputs.items()}
         self.states = {name: feature.type for name, feature in self._interface.states.items()}
@@ -180,6 +200,9 @@ class _OnOurRuntime:
     def predict(self, feeds: Mapping[str, Any], state: State | None) -> dict[str, Any]:
         results = self._model.predict(self._interface.checked(feeds), state._native if state else None)
         return {name: self._value(name, *results[name]) for name in self._interface.outputs}
+
+    def profile(self, feeds: Mapping[str, Any], runs: int) -> Profile:
+        return profile_of(self._model.profile(self._interface.checked(feeds), runs))
 
     def _value(self, name: str, kind: str, place: int, array: np.ndarray | None) -> Any:
         if kind == "label" or array is None:

@@ -117,8 +117,8 @@ rlx_status rlx_update_get_parameter(
 void rlx_update_destroy(rlx_update *update) { (void)update; }
 
 rlx_status rlx_model_load(
-    const char *path, const char *function, int32_t threads, rlx_model **out, rlx_error **error) {
-    (void)path, (void)function, (void)threads, (void)out;
+    const char *path, const char *function, const rlx_model_options *options, rlx_model **out, rlx_error **error) {
+    (void)path, (void)function, (void)options, (void)out;
     return fail(RLX_STATUS_IO, error);
 }
 const char *rlx_model_interface(const rlx_model *model) { (void)model; return "{}"; }
@@ -128,6 +128,14 @@ rlx_status rlx_model_predict(
     (void)model, (void)state, (void)names, (void)values, (void)count, (void)out;
     return fail(RLX_STATUS_BAD_FEED, error);
 }
+rlx_status rlx_model_profile(
+    const rlx_model *model, const char *const *names, const rlx_tensor *values, size_t count, int64_t runs,
+    rlx_text **out, rlx_error **error) {
+    (void)model, (void)names, (void)values, (void)count, (void)runs, (void)out;
+    return fail(RLX_STATUS_BAD_FEED, error);
+}
+const char *rlx_text_get(const rlx_text *text) { (void)text; return ""; }
+void rlx_text_destroy(rlx_text *text) { (void)text; }
 void rlx_model_destroy(rlx_model *model) { (void)model; }
 int64_t rlx_results_count(const rlx_results *results) { (void)results; return 0; }
 rlx_status rlx_results_get(const rlx_results *results, int64_t index, rlx_result *out, rlx_error **error) {

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rlx_swift as rlx
-from rlx_swift.errors import DeviceError, DTypeError, FeedError, NameNotFoundError, PackageError, UnsupportedError
+from rlx_swift.errors import (
+    ConfigError,
+    DeviceError,
+    DTypeError,
+    FeedError,
+    NameNotFoundError,
+    PackageError,
+    TimeLimitError,
+    UnsupportedError,
+)
 from rlx_swift.ir.types import TensorType
-from rlx_swift.lower.package import read_package
+from rlx_swift.lower.package import read_package, write_package
+from rlx_swift.lower.program import OPSETS, Array, Block, Feature, Function, Interface, Model, Operation
 from tests.helpers import same
 from tests.training_cases import DEVICES
 
@@ -177,3 +188,26 @@ def test_a_weight_file_that_is_cut(device, tmp_path):
 def test_devices_that_are_not_there():
     with pytest.raises(DeviceError, match=r"'tpu'.*coreml, cpu, numpy"):
         rlx.load_model(LINEAR, device="tpu")
+
+
+@pytest.mark.skipif("cpu" not in DEVICES, reason="no native library")
+def test_a_time_limit_ends_an_endless_loop(tmp_path):
+    """x is doubled as long as it is not larger than itself."""
+    x, flag = Array("fp32", (3,)), Array("bool", ())
+    condition = Block([("v", x)], [
+        Operation("reduce_sum", {"x": ["v"]}, [("s", Array("fp32", ()))]),
+        Operation("less_equal", {"x": ["s"], "y": ["s"]}, [("c", flag)]),
+    ], ["c"])
+    body = Block([("v", x)], [Operation("add", {"x": ["v"], "y": ["v"]}, [("w", x)])], ["w"])
+    loop = Operation("while_loop", {"loop_vars": ["x"]}, [("y", x)], {}, [condition, body])
+    function = Function([("x", x)], "CoreML7", {"CoreML7": Block([], [loop], ["y"])})
+    described = Interface([Feature("x", "array", "fp32", (3,))], [Feature("y", "array", "fp32", (3,))])
+    write_package(tmp_path / "endless.mlpackage", Model(OPSETS["CoreML7"], {"main": function}, {"main": described}))
+    model = rlx.load_model(tmp_path / "endless.mlpackage", device="cpu", time_limit=0.05)
+    for _ in range(2):
+        start = time.monotonic()
+        with pytest.raises(TimeLimitError, match=r"while_loop.*0\.05 seconds"):
+            model.predict({"x": np.zeros(3)})
+        assert time.monotonic() - start < 1
+    with pytest.raises(ConfigError, match="time_limit"):
+        rlx.load_model(LINEAR, device="cpu", time_limit=-1)

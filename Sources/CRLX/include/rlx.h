@@ -30,7 +30,7 @@
 #endif
 
 /* Raised when a struct, a signature or a meaning changes or a symbol goes; adding is free. */
-#define RLX_ABI_VERSION 1
+#define RLX_ABI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,7 +50,8 @@ typedef enum rlx_status {
     RLX_STATUS_IO = 8,               /* the operating system refused to read or write */
     RLX_STATUS_OUT_OF_MEMORY = 9,
     RLX_STATUS_UNAVAILABLE = 10,     /* the device is not present on this system */
-    RLX_STATUS_INTERNAL = 11         /* a fault of ours */
+    RLX_STATUS_INTERNAL = 11,        /* a fault of ours */
+    RLX_STATUS_TIME_LIMIT = 12       /* a prediction was given up after the time that it was allowed */
 } rlx_status;
 
 /* Values are those of MIL's DataType. Programs and sessions take bool, f16, f32 and i32; models take all. */
@@ -88,6 +89,7 @@ typedef struct rlx_model rlx_model;     /* a function that predicts on the cpu, 
 typedef struct rlx_state rlx_state;     /* the values of a model's states between predictions */
 typedef struct rlx_results rlx_results; /* what one prediction gave */
 typedef struct rlx_placement rlx_placement; /* which processors Core ML plans for a model's operations */
+typedef struct rlx_text rlx_text;       /* a string that somebody must own */
 
 /* A view of caller memory. `strides` are in bytes, may be zero or negative, NULL means C order. */
 typedef struct rlx_tensor {
@@ -282,10 +284,18 @@ typedef struct rlx_result {
     rlx_tensor value;
 } rlx_result;
 
+typedef struct rlx_model_options {
+    size_t size;
+    int32_t threads;            /* as in rlx_session_options */
+    double seconds;             /* 0: no limit; else a prediction that takes longer ends at the next round of a loop */
+    const char *const *watched; /* values of the function's body that predictions give too, where they are tensors */
+    size_t watched_count;
+} rlx_model_options;
+
 /* As rlx_program_load, for predictions with any shapes that the function allows, with states and with classes.
- * `threads` as in rlx_session_options. */
+ * `options` may be NULL. */
 rlx_status rlx_model_load(
-    const char *path, const char *function, int32_t threads, rlx_model **out, rlx_error **error);
+    const char *path, const char *function, const rlx_model_options *options, rlx_model **out, rlx_error **error);
 
 /* What the function takes and gives, as a JSON object; lives with the model. */
 const char *rlx_model_interface(const rlx_model *model);
@@ -295,7 +305,17 @@ const char *rlx_model_interface(const rlx_model *model);
 rlx_status rlx_model_predict(
     const rlx_model *model, rlx_state *state, const char *const *names, const rlx_tensor *values, size_t count,
     rlx_results **out, rlx_error **error);
+
+/* Predicts `runs` times with states of zeros and tells where the time of the quickest run goes: a JSON object with
+ * "nanoseconds" and "steps", each with "operations" (objects with "type" and "output"), "calls", "nanoseconds", "flops"
+ * and "bytes". */
+rlx_status rlx_model_profile(
+    const rlx_model *model, const char *const *names, const rlx_tensor *values, size_t count, int64_t runs,
+    rlx_text **out, rlx_error **error);
 void rlx_model_destroy(rlx_model *model);
+
+const char *rlx_text_get(const rlx_text *text);
+void rlx_text_destroy(rlx_text *text);
 
 int64_t rlx_results_count(const rlx_results *results);
 rlx_status rlx_results_get(const rlx_results *results, int64_t index, rlx_result *out, rlx_error **error);

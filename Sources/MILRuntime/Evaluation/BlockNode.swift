@@ -14,11 +14,12 @@ final class BlockNode {
     /// The names made here that are read for the last time by each operation.
     let dying: [[String]]
 
-    init(_ block: Block) {
+    /// What is `watched` is kept to the end, as outputs are.
+    init(_ block: Block, watched: Set<String> = []) {
         inputs = block.inputs
         outputs = block.outputs
         operations = block.operations
-        blocks = block.operations.map { $0.blocks.map(BlockNode.init) }
+        blocks = block.operations.map { $0.blocks.map { BlockNode($0) } }
         var reads: [Set<String>] = []
         var lastRead: [String: Int] = [:]
         for (index, operation) in block.operations.enumerated() {
@@ -28,7 +29,7 @@ final class BlockNode {
             for name in names { lastRead[name] = index }
             reads.append(names)
         }
-        for name in block.outputs { lastRead[name] = block.operations.count }
+        for name in watched.union(block.outputs) { lastRead[name] = block.operations.count }
         self.reads = reads
         self.lastRead = lastRead
         var dying = Array(repeating: [String](), count: block.operations.count)

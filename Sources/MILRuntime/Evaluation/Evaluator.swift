@@ -15,15 +15,24 @@ public struct EvaluatorOptions: Sendable {
     public var workers: Int
     /// Rounds of one loop after which a run is given up.
     public var largestLoopCount: Int
-    /// Sets of input shapes whose plans are kept, the last ones used.
+    /// Seconds after which a run is given up at the next round of a loop; nil for no limit.
+    public var seconds: Double?
+    /// Sets of input shapes whose plans are kept, the last ones used, and about how much memory they may take together.
     public var keptShapes: Int
+    public var keptBytes: Int
+    /// Values of the function's body that a run gives beside the outputs.
+    public var watched: Set<String>
 
     public init(
-        workers: Int = Int(rlxk_default_workers()), largestLoopCount: Int = 1 << 20, keptShapes: Int = 8
+        workers: Int = Int(rlxk_default_workers()), largestLoopCount: Int = 1 << 20, seconds: Double? = nil,
+        keptShapes: Int = 64, keptBytes: Int = 256 << 20, watched: Set<String> = []
     ) {
         self.workers = workers
         self.largestLoopCount = largestLoopCount
+        self.seconds = seconds
         self.keptShapes = keptShapes
+        self.keptBytes = keptBytes
+        self.watched = watched
     }
 }
 
@@ -41,12 +50,17 @@ public final class Evaluator: @unchecked Sendable {
     let opset: String
     let blobs: any BlobSource
     let options: EvaluatorOptions
+    let foldedConstants = FoldedConstants()
     private let body: BlockNode
     private var kept: [(shapes: [String: [Int]], segments: SegmentCache)] = []
-    /// Of the run that goes on.
+    // Of the run that goes on
     private(set) var segments = SegmentCache()
+    private var start = ContinuousClock.now
+    /// Takes the times of its steps.
+    private(set) var profiler: Profiler?
 
-    /// - Throws: `RuntimeError.invalid(.noBody)`; what is missing is an error of the runs.
+    /// - Throws: `RuntimeError.invalid(.noBody)`, `.badOption` for a watched name that nothing has; what is missing is an
+    ///   error of the runs.
     public init(
         _ function: Function, blobs: any BlobSource, options: EvaluatorOptions = .init()
     ) throws(RuntimeError) {
@@ -59,7 +73,9 @@ public final class Evaluator: @unchecked Sendable {
         opset = function.opset
         self.blobs = blobs
         self.options = options
-        body = BlockNode(block)
+        let known = Set(block.operations.flatMap { $0.outputs.map(\.name) } + function.inputs.map(\.name))
+        if let name = options.watched.subtracting(known).min() { throw .badOption(.unknownWatched(name: name)) }
+        body = BlockNode(block, watched: options.watched)
         missing = body.missingOperations
     }
 
@@ -93,16 +109,21 @@ public final class Evaluator: @unchecked Sendable {
         return result
     }
 
-    /// All outputs by name. The states' storage gets their new values.
+    /// All outputs by name, and what is watched where it is a tensor. The states' storage gets their new values.
     /// - Throws: `RuntimeError.badOption` for inputs and states that do not fit the function, `.unsupported`, `.invalid`,
-    ///   `.outOfRange`, `.outOfMemory`; then states may have been written in part only.
+    ///   `.outOfRange`, `.outOfMemory`, `.outOfTime`, `.unreadableWeights`; then states may have been written in part
+    ///   only.
     public func run(
         _ inputs: [String: Storage], states: [String: Storage] = [:]
     ) throws(RuntimeError) -> [String: Output] {
         if let place = missing.first { throw .unsupported(.operation, place) }
+        start = .now
         let scope = try scope(inputs, states)
         try body.run(scope, self)
         var results: [String: Output] = [:]
+        for name in options.watched {
+            if let storage = scope.find(name)?.storage { results[name] = .tensor(try storage.copy()) }
+        }
         for name in outputs {
             switch try scope.value(name, .boundary(name)) {
             case .tensor(let storage): results[name] = .tensor(try storage.copy())
@@ -113,7 +134,30 @@ public final class Evaluator: @unchecked Sendable {
                 throw .unsupported(.type("of strings, lists or states as outputs"), .boundary(name))
             }
         }
+        try ConstantReader(blobs: blobs).verify()
         return results
+    }
+
+    /// Where the time goes in the quickest of `runs` runs on these inputs, with states of zeros. Throws as `run`.
+    public func profile(_ inputs: [String: Storage], runs: Int) throws(RuntimeError) -> Profile {
+        _ = try run(inputs, states: makeStates())
+        var quickest: Profile?
+        defer { profiler = nil }
+        for _ in 0..<max(runs, 1) {
+            let states = try makeStates()
+            let profiler = Profiler()
+            self.profiler = profiler
+            _ = try run(inputs, states: states)
+            let profile = profiler.profile(duration: ContinuousClock.now - start)
+            if quickest.map({ profile.duration < $0.duration }) ?? true { quickest = profile }
+        }
+        return quickest!
+    }
+
+    /// Called where a run may go on without end.
+    func checkTime(_ place: RuntimeError.Place) throws(RuntimeError) {
+        guard let seconds = options.seconds, ContinuousClock.now - start > .seconds(seconds) else { return }
+        throw .outOfTime(place, seconds: seconds)
     }
 
     private func scope(
@@ -154,7 +198,10 @@ public final class Evaluator: @unchecked Sendable {
         }
         segments = SegmentCache()
         kept.append((shapes, segments))
-        if kept.count > max(options.keptShapes, 1) { kept.removeFirst() }
+        var bytes = kept.reduce(0) { $0 + $1.segments.bytes }
+        while kept.count > 1, kept.count > options.keptShapes || bytes > options.keptBytes {
+            bytes -= kept.removeFirst().segments.bytes
+        }
     }
 }
 

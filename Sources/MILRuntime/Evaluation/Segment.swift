@@ -10,9 +10,16 @@ private final class Segment {
         var isState: Bool
     }
 
+    /// A parameter that was computed: the plan holds for this value of it only.
+    struct Parameter {
+        var name: String
+        var value: Storage
+    }
+
     let end: Int
     /// What the plan reads.
     let sources: [Source]
+    let parameters: [Parameter]
     private let plan: Plan
     /// What later operations read.
     private let results: [String]
@@ -21,11 +28,12 @@ private final class Segment {
     private let newStates: [String: String]
 
     init(
-        end: Int, sources: [Source], plan: Plan, results: [String], constants: [(name: String, value: Constant)],
-        newStates: [String: String]
+        end: Int, sources: [Source], parameters: [Parameter] = [], plan: Plan, results: [String],
+        constants: [(name: String, value: Constant)] = [], newStates: [String: String] = [:]
     ) {
         self.end = end
         self.sources = sources
+        self.parameters = parameters
         self.plan = plan
         self.results = results
         self.constants = constants
@@ -44,10 +52,16 @@ private final class Segment {
             default: false
             }
         }
+            && parameters.allSatisfy { parameter in
+                guard let value = scope.find(parameter.name)?.storage else { return false }
+                return value === parameter.value || value.hasSameValue(as: parameter.value)
+            }
     }
 
+    var bytes: Int { plan.bytes }
+
     /// Results are copies, since the plan's own memory is written again by the next run.
-    func run(_ scope: Scope, _ place: RuntimeError.Place) throws(RuntimeError) {
+    func run(_ scope: Scope, _ place: RuntimeError.Place, _ profiler: Profiler?) throws(RuntimeError) {
         for source in sources {
             let storage: Storage
             switch scope.find(source.name) {
@@ -56,7 +70,7 @@ private final class Segment {
             }
             plan.buffer(named: source.name)?.bytes.copyMemory(from: UnsafeRawBufferPointer(storage.bytes))
         }
-        try plan.run()
+        if let profiler { try profiler.run(plan) } else { try plan.run() }
         for name in results {
             guard let buffer = plan.buffer(named: name) else { throw .invalid(.undefinedName(name), place) }
             try scope.define(name, .tensor(buffer.copy()), place)
@@ -79,8 +93,13 @@ final class SegmentCache {
     }
 
     private var segments: [Start: [Segment]] = [:]
-    /// Of one start: shapes that a loop changes are not kept without end.
+    /// Operations that need values that were computed.
+    private var needsValues: Set<Start> = []
+    /// Memory of all plans, about.
+    private(set) var bytes = 0
+    /// Of one start: shapes that a loop changes are not kept without end, nor are values of parameters.
     private static let limit = 8
+    private static let valuesLimit = 64
 
     /// Runs operations from `index` on and returns the index of the first that was not run.
     func run(
@@ -88,17 +107,19 @@ final class SegmentCache {
     ) throws(RuntimeError) -> Int {
         let place = block.operations[index].place
         let start = Start(block: ObjectIdentifier(block), index: index)
-        if let segment = segments[start]?.first(where: { $0.fits(scope) }) {
-            try segment.run(scope, place)
-            return segment.end
-        }
-        if let segment = try make(block, from: index, scope, evaluator) {
+        let segment: Segment
+        if let known = segments[start]?.last(where: { $0.fits(scope) }) {
+            segment = known
+        } else if !needsValues.contains(start), let made = try make(block, from: index, scope, evaluator) {
+            segment = made
+            keep(made, start)
+        } else {
+            needsValues.insert(start)
+            segment = try SegmentBuilder(block, from: index, scope, evaluator).buildFirst()
             keep(segment, start)
-            try segment.run(scope, place)
-            return segment.end
         }
-        try SegmentBuilder(block, from: index, scope, evaluator).runFirst()
-        return index + 1
+        try segment.run(scope, place, evaluator.profiler)
+        return segment.end
     }
 
     /// Plans a block's first segment and returns the shapes of its results.
@@ -119,7 +140,11 @@ final class SegmentCache {
 
     private func keep(_ segment: Segment, _ start: Start) {
         segments[start, default: []].append(segment)
-        if segments[start, default: []].count > Self.limit { segments[start]?.removeFirst() }
+        bytes += segment.bytes
+        let limit = segment.parameters.isEmpty ? Self.limit : Self.valuesLimit
+        if segments[start, default: []].count > limit, let dropped = segments[start]?.removeFirst() {
+            bytes -= dropped.bytes
+        }
     }
 }
 
@@ -136,7 +161,7 @@ private struct SegmentBuilder {
         self.start = start
         self.scope = scope
         self.evaluator = evaluator
-        importer = Importer(opset: evaluator.opset, blobs: evaluator.blobs)
+        importer = Importer(opset: evaluator.opset, blobs: evaluator.blobs, folded: evaluator.foldedConstants)
     }
 
     /// The longest segment that can be planned without values; nil when there is none.
@@ -192,14 +217,31 @@ private struct SegmentBuilder {
         return true
     }
 
-    /// Runs the first operation with all its operands as constants.
-    func runFirst() throws(RuntimeError) {
+    /// A plan of the first operation for the values that its parameters have now: those of its operands that can be
+    /// parameters, or all of them where that is not enough.
+    func buildFirst() throws(RuntimeError) -> Segment {
+        do throws(RuntimeError) {
+            return try buildFirst { $0.canBeParameter }
+        } catch {
+            guard case .invalid(.notConstant, _) = error else { throw error }
+            return try buildFirst { _ in true }
+        }
+    }
+
+    private func buildFirst(taking isParameter: (Storage) -> Bool) throws(RuntimeError) -> Segment {
         let operation = block.operations[start]
-        var importer = Importer(opset: evaluator.opset, blobs: evaluator.blobs)
-        for name in block.reads[start] {
+        var importer = Importer(opset: evaluator.opset, blobs: evaluator.blobs, folded: evaluator.foldedConstants)
+        var sources: [Segment.Source] = []
+        var parameters: [Segment.Parameter] = []
+        for name in block.reads[start].sorted() {
             switch try scope.value(name, operation.place) {
             case .constant(let value): try importer.add(constant: name, value)
-            case .tensor(let storage): try importer.add(constant: name, .tensor(storage))
+            case .tensor(let storage) where isParameter(storage):
+                try importer.add(constant: name, .tensor(storage))
+                parameters.append(.init(name: name, value: storage))
+            case .tensor(let storage):
+                try importer.add(input: name, storage.type, storage.shape)
+                sources.append(.init(name: name, type: storage.type, shape: storage.shape, isState: false))
             case .list, .label, .probabilities, .state:
                 throw .invalid(
                     .elementType(parameter: name, got: "no tensor", expected: "a tensor"), operation.place)
@@ -209,10 +251,16 @@ private struct SegmentBuilder {
         let names = operation.outputs.map(\.name)
         for name in names { try importer.add(output: name) }
         let plan = try Plan(importer, options: PlanOptions(workers: evaluator.options.workers))
-        try plan.run()
-        for name in names {
-            guard let buffer = plan.buffer(named: name) else { throw .invalid(.undefinedName(name), operation.place) }
-            try scope.define(name, .tensor(buffer), operation.place)
-        }
+        return Segment(end: start + 1, sources: sources, parameters: parameters, plan: plan, results: names)
+    }
+}
+
+extension Storage {
+    private static let largestParameter = 1024
+
+    fileprivate var canBeParameter: Bool { !type.isFloat && bytes.count <= Self.largestParameter }
+
+    fileprivate func hasSameValue(as other: Storage) -> Bool {
+        type == other.type && shape == other.shape && bytes.elementsEqual(other.bytes)
     }
 }

@@ -109,6 +109,7 @@ enum ValueOperations {
                 guard round < call.evaluator.options.largestLoopCount else {
                     throw .unsupported(.feature("a loop of more than \(round) rounds"), call.place)
                 }
+                try call.evaluator.checkTime(call.place)
                 values = try call.run(body, values)
             }
             try call.define(values)

@@ -8,6 +8,7 @@ final class GraphBuilder {
     var place = RuntimeError.Place.boundary("")
     /// The first node of the operation that is being imported.
     var operationStart = 0
+    private let folded: FoldedConstants
     private var smallConstants: [SmallConstant: Int] = [:]
     /// Results of maps and folds, to be had again without computing them twice.
     private var results: [Computation: View] = [:]
@@ -25,6 +26,8 @@ final class GraphBuilder {
         var p: UInt32 = 0
         var q: UInt32 = 0
     }
+
+    init(folded: FoldedConstants = FoldedConstants()) { self.folded = folded }
 
     // MARK: Values
 
@@ -232,7 +235,15 @@ final class GraphBuilder {
         let elements = nodes.reduce(0) { $0 + $1.reads.reduce(0) { $0 + $1.count } }
         let isSmall = bytes <= Self.largestFoldedConstant && elements <= Self.largestFoldedWork
         guard !nodes.isEmpty, isSmall || always else { return }
-        try evaluate(nodes, writing: results)
+        var writers: [Int: Int] = [:]
+        for view in nodes.flatMap(\.writes) { writers[view.buffer, default: 0] += 1 }
+        var rest: [Node] = []
+        for node in nodes {
+            let isWhole = node.writes.allSatisfy { writers[$0.buffer] == 1 }
+            let isTaken = isWhole ? try takeFolded(node) : false
+            if !isTaken { rest.append(node) }
+        }
+        try evaluate(rest, writing: Set(rest.flatMap { $0.writes.map(\.buffer) }))
         for index in foldable.sorted(by: >) { graph.nodes.remove(at: index) }
     }
 
@@ -245,6 +256,25 @@ final class GraphBuilder {
 
     private static let largestFoldedConstant = 64 << 20
     private static let largestFoldedWork = 1 << 26
+
+    /// Weights that are only converted are converted once for all plans: such a node's result becomes that constant.
+    private func takeFolded(_ node: Node) throws(RuntimeError) -> Bool {
+        guard case .map(let map) = node.work, map.operands.count == 1,
+            case .constant(let address, let owner) = graph.buffers[map.operands[0].buffer].origin,
+            map.result.isDense, map.result.offset == 0, map.result.count == graph.buffers[map.result.buffer].count
+        else { return false }
+        let key = FoldedConstants.Key(map, address: address)
+        if let known = folded[key] {
+            let bytes = UnsafeRawPointer(known.bytes.baseAddress!)
+            graph.buffers[map.result.buffer].origin = .constant(bytes, owner: known)
+            return true
+        }
+        try evaluate([node], writing: [map.result.buffer])
+        if case .constant(_, let made as Storage) = graph.buffers[map.result.buffer].origin {
+            folded.keep(made, key, owner: owner)
+        }
+        return true
+    }
 
     private func evaluate(_ nodes: [Node], writing buffers: Set<Int>) throws(RuntimeError) {
         var part = Graph()
@@ -263,7 +293,7 @@ final class GraphBuilder {
         }
         var fixed: [Int: UnsafeMutableRawPointer] = [:]
         for (buffer, storage) in results { fixed[local[buffer]!] = storage.bytes.baseAddress! }
-        try Emitter.emit(part, results: fixed, workers: 1).run()
+        if !nodes.isEmpty { try Emitter.emit(part, results: fixed, workers: 1).run() }
         for (buffer, storage) in results {
             let address = UnsafeRawPointer(storage.bytes.baseAddress!)
             graph.buffers[buffer].origin = .constant(address, owner: storage)

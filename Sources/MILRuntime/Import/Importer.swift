@@ -2,8 +2,8 @@
 import MILFormat
 
 struct Importer {
-    let graph = GraphBuilder()
-    private let constants: ConstantReader
+    let graph: GraphBuilder
+    let constants: ConstantReader
     private let opset: Int
     private var names: [String: Bound] = [:]
     /// The values that states have after the operations so far.
@@ -14,7 +14,9 @@ struct Importer {
     private(set) var inputViews: [View] = []
     private(set) var outputs: [(name: String, view: View)] = []
 
-    init(opset: String, blobs: any BlobSource) {
+    /// `folded` may come from another importer of the same constants.
+    init(opset: String, blobs: any BlobSource, folded: FoldedConstants = FoldedConstants()) {
+        graph = GraphBuilder(folded: folded)
         self.opset = Int(opset.drop { !$0.isNumber }) ?? 5
         constants = ConstantReader(blobs: blobs)
     }

@@ -4,8 +4,9 @@ import RLXKernels
 /// A flat list of instructions and all the memory it needs. Nothing of it changes but where feeds are.
 final class Code: @unchecked Sendable {
     private let instructions: UnsafeMutableBufferPointer<rlxk_instruction>
-    /// The operations that each instruction does.
-    private let places: [[RuntimeError.Place]]
+    /// The step that each instruction is part of, and what the steps are.
+    private let steps: [Int]
+    let costs: [StepCost]
     private let workers: Int32
     private let arguments: Arguments
     private let memory: Storage
@@ -17,10 +18,11 @@ final class Code: @unchecked Sendable {
     var arenaBytes: Int { memory.bytes.count }
 
     init(
-        _ list: [rlxk_instruction], places: [[RuntimeError.Place]], workers: Int, arguments: Arguments,
+        _ list: [rlxk_instruction], steps: [Int], costs: [StepCost], workers: Int, arguments: Arguments,
         memory: Storage, constants: [AnyObject], relocations: [Relocation]
     ) {
-        self.places = places
+        self.steps = steps
+        self.costs = costs
         instructions = .allocate(capacity: list.count)
         _ = instructions.initialize(from: list)
         self.workers = Int32(workers)
@@ -52,26 +54,13 @@ final class Code: @unchecked Sendable {
         return true
     }
 
-    /// Runs `runs` times on one thread; for each instruction its operations and its shortest time.
-    func profile(runs: Int) -> [InstructionProfile] {
+    /// Runs one instruction after the other and returns the time of each step.
+    func timedRun() -> [Duration] {
         let clock = ContinuousClock()
-        var shortest = Array(repeating: Duration.seconds(1 << 20), count: instructions.count)
-        for _ in 0..<runs {
-            for index in instructions.indices {
-                let time = clock.measure { rlxk_execute(instructions.baseAddress! + index, 1, 1) }
-                shortest[index] = min(shortest[index], time)
-            }
+        var times = Array(repeating: Duration.zero, count: costs.count)
+        for index in instructions.indices {
+            times[steps[index]] += clock.measure { rlxk_execute(instructions.baseAddress! + index, 1, workers) }
         }
-        return zip(places, shortest).map { places, time in
-            InstructionProfile(operations: places.map(\.description), duration: time)
-        }
+        return times
     }
-}
-
-/// One kernel launch of a plan.
-public struct InstructionProfile: Sendable {
-    /// The operations that it does, by type and output.
-    public let operations: [String]
-    /// On one thread.
-    public let duration: Duration
 }

@@ -9,6 +9,7 @@ struct Emitter {
     private let feeds: [Int]
     private let workers: Int
     private var launches: [Launch] = []
+    private var costs: [StepCost] = []
 
     /// - Parameters:
     ///   - results: the computed buffers that are wanted, and where their values go.
@@ -52,6 +53,7 @@ struct Emitter {
             for view in node.reads { readers[view.buffer, default: 0] += 1 }
         }
         for step in steps {
+            let first = launches.count
             switch step {
             case .chain(let group):
                 var inside: [Int: Int] = [:]
@@ -65,6 +67,7 @@ struct Emitter {
                 launches += try ChainEncoder.launches(group, stored: stored, inPlace: inPlace) { count in
                     addBuffer(.int32, count)
                 }
+                costs.append(StepCost(group.members.map(\.node), storing: stored.contains))
             case .single(let node):
                 switch node.work {
                 case .product(let product):
@@ -79,7 +82,9 @@ struct Emitter {
                     launches.append(launch(kernel, node.place))
                 case .map, .fold: preconditionFailure("maps and folds form chains")
                 }
+                costs.append(StepCost([node]))
             }
+            for index in first..<launches.count { launches[index].step = costs.count - 1 }
         }
     }
 
@@ -100,7 +105,9 @@ struct Emitter {
     // MARK: Memory
 
     private mutating func place() throws(RuntimeError) -> Code {
-        let (offsets, arenaSize, copies) = try planArena()
+        var (offsets, arenaSize, copies) = try planArena()
+        for index in copies.indices { copies[index].step = costs.count }
+        if !copies.isEmpty { costs.append(StepCost([])) }
         launches += copies
         let scratchStride = (launches.map(\.scratch).max() ?? 0) + 32
         let scratchStart = Arena.rounded(arenaSize)
@@ -136,7 +143,7 @@ struct Emitter {
             for launch in launches { _ = launch.arguments(arguments, places) }
         }
         return Code(
-            list, places: launches.map(\.places), workers: workers, arguments: arguments, memory: memory,
+            list, steps: launches.map(\.step), costs: costs, workers: workers, arguments: arguments, memory: memory,
             constants: constants, relocations: relocations)
     }
 

@@ -39,6 +39,8 @@ struct Launch {
     var run: rlxk_kernel
     /// The operations that it does.
     var places: [RuntimeError.Place]
+    /// Its step's number in the plan.
+    var step = 0
     var reads: Set<Int>
     var writes: Set<Int>
     var isSerial: Bool
