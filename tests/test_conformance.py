@@ -1,7 +1,8 @@
 """Every operation of MIL on our runtime: which run, with which types, in which opsets; docs/conformance.md says so.
 
-The cases are those of the Swift tests, whose values NumPy's formulas gave, and for what goes by values programs that
-coremltools builds. Run this file as a program to write the document anew.
+The cases are those of the Swift tests, whose values NumPy's formulas gave; the same formulas on values of the other
+types that coremltools' registry allows; and for what goes by values programs that coremltools builds. Run this file as
+a program to write the document anew.
 """
 
 from __future__ import annotations
@@ -22,11 +23,16 @@ from rlx_swift.lower.opset import signatures
 from rlx_swift.lower.package import write_package
 from tests.model_files import convert, tensor
 from tests.operation_cases import NUMPY, array, cases, listed, model
+from tests.operation_variants import variants
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/conformance.md"
 TYPES = ("fp32", "fp16", "int32", "int16", "uint16", "int8", "uint8", "bool")
 TRIED = 2  # cases of an operation and type that are tried in opsets other than their own
+# Whose cases have values that are no formulas, or other types than their first operand's.
+LITERAL = ("cast", "log", "reduce_log_sum_exp", "non_maximum_suppression", "random_bernoulli", "random_categorical",
+           "random_normal", "random_uniform")
+VARIADIC = ("concat", "stack")  # the registry has no types for lists of values
 ELSEWHERE = {"const": "all", "custom_layer": "", "conv_quantized": ""}
 
 pytestmark = [
@@ -96,6 +102,16 @@ def table() -> tuple[dict[tuple[str, str], set[int]], list[str]]:
                     passed[key].add(opset)
                 elif opset == own or not result.startswith("refused"):
                     wrong.append(f"{label} {case['op']} {key[1]} CoreML{opset}: {result}")
+        for dtype in TYPES[1:]:
+            for label, case in variants(dtype):
+                key = (case["op"], dtype)
+                for opset in _open_cells(key, case, tried, passed):
+                    tried[(*key, opset)] += 1
+                    result = outcome(case, opset, Path(folder))
+                    if result == "pass":
+                        passed[key].add(opset)
+                    else:
+                        wrong.append(f"{label} {case['op']} CoreML{opset}: {result}")
         for opset in range(5, 10):
             for dtype in ("fp32", "fp16"):
                 for op, fault in by_value(opset, dtype, Path(folder)):
@@ -104,6 +120,53 @@ def table() -> tuple[dict[tuple[str, str], set[int]], list[str]]:
                     else:
                         passed[(op, dtype)].add(opset)
     return passed, wrong
+
+
+def _open_cells(
+    key: tuple[str, str], case: dict[str, Any], tried: dict[tuple[str, str, int], int],
+    passed: dict[tuple[str, str], set[int]],
+) -> list[int]:
+    """The opsets that allow a case's type and have none yet; the operation means there what it means in its own."""
+    if case["op"] in LITERAL:
+        return []
+    found = []
+    for opset in range(5, 10):
+        signature = signatures(opset).get(case["op"])
+        if signature is None or not {*case["inputs"], *case["constants"]} <= signature.known or tried[(*key, opset)]:
+            continue
+        if opset not in passed.get(key, ()) and allows(opset, case, key[1]):
+            found.append(opset)
+    return found
+
+
+@functools.cache
+def _domains(opset: int) -> dict[str, dict[str, set[str]]]:
+    """For each operation the types that its parameters may have, where coremltools says so."""
+    from coremltools.converters.mil.mil import types
+    from coremltools.converters.mil.mil.ops.registry import SSAOpRegistry
+
+    found = {}
+    for op, versions in SSAOpRegistry.core_ops.items():
+        known = [target for target in versions if target.value <= min(opset, 8) + 1]
+        if not known:
+            continue
+        cls = versions[max(known, key=lambda target: target.value)]
+        named = {domain: set(map(types.builtin_to_string, of)) for domain, of in cls.type_domains.items()}
+        parameters = cls.input_spec.input_types.items()
+        found[op] = {name: named.get(getattr(type, "type_domain_id", None), set()) for name, type in parameters}
+    return found
+
+
+def allows(opset: int, case: dict[str, Any], dtype: str) -> bool:
+    """Whether the registry lets some parameter of the case have the type, and none that has it forbids it."""
+    domains = _domains(opset).get(case["op"], {})
+    given = {**case["inputs"], **case["constants"]}
+    having = [
+        domains.get(name, set()) for name, value in given.items()
+        if any(isinstance(said, dict) and said["type"] == dtype for said in listed(value))
+    ]
+    stated = [domain for domain in having if domain]
+    return all(dtype in domain for domain in stated) and bool(stated or case["op"] in VARIADIC)
 
 
 TARGETS = {5: "iOS15", 6: "iOS16", 7: "iOS17", 8: "iOS18", 9: "iOS26"}

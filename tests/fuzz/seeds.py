@@ -35,7 +35,7 @@ _WEIGHTS = "Data/com.apple.CoreML/weights/weight.bin"
 _LARGEST = 60_000  # bytes of a stored package: larger ones only take longer
 _LARGEST_CASE = 4_000
 _OF_ONE_OPERATION = 3
-_MANIFEST = """{
+MANIFEST = """{
  "fileFormatVersion": "1.0.0", "rootModelIdentifier": "A",
  "itemInfoEntries": {
   "A": {"path": "com.apple.CoreML/model.mlmodel", "name": "model.mlmodel", "author": "com.apple.CoreML"},
@@ -83,7 +83,7 @@ def _of_operations() -> Iterator[Files]:
 
 
 def _files(program: Model) -> Files:
-    return Files(_MANIFEST.encode(), encode(program), b"")
+    return Files(MANIFEST.encode(), encode(program), b"")
 
 
 # Programs that go by values

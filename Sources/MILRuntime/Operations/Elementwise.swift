@@ -14,7 +14,12 @@ let elementwiseRules: [OperationRule] =
         binary("mod", RLXK_MOD, RLXK_MOD_I32),
 
         unary("exp", RLXK_EXP),
-        unary("exp2", RLXK_EXP2),
+        OperationRule("exp2", ["x": .required]) { (call) throws(RuntimeError) in
+            let x = try call.number("x")
+            if x.type.isFloat { return try call.graph.map(RLXK_EXP2, [x], x.type) }
+            let power = try call.graph.map(RLXK_EXP2, [call.graph.cast(x, to: .float32)], .float32)
+            return try call.graph.cast(power, to: x.type)
+        },
         unary("sqrt", RLXK_SQRT),
         unary("erf", RLXK_ERF),
         unary("floor", RLXK_FLOOR),

@@ -49,7 +49,7 @@ let resizingRules: [OperationRule] = [
             "sampling_mode": "DEFAULT",
         ]
     ) { (call) throws(RuntimeError) in
-        let x = try call.float(view: "x")
+        let x = try call.number("x")
         let count = try call.int("resized_dims")
         let shape = try call.ints("shape")
         guard count >= 0, count <= min(x.rank, shape.count) else {
@@ -59,10 +59,12 @@ let resizingRules: [OperationRule] = [
         let sizes = zip(shape.suffix(count), inherited).map { $0 == 0 ? $1 : $0 }
         let mode = try call.choice("sampling_mode", SamplingMode.self)
         let isNearest = try call.choice("interpolation_mode", InterpolationMode.self) == .nearest
-        return try call.resampled(x, sizes) { input, output in
+        let image = isNearest || x.type.isFloat ? x : try call.graph.cast(x, to: .float32)
+        let result = try call.resampled(image, sizes) { input, output in
             let points = mode.points(input, output)
             return isNearest ? .nearest(points.map { Int(($0 + 0.5).rounded(.down)) }) : .linear(points)
         }
+        return try call.graph.cast(result, to: x.type)
     },
     OperationRule("crop", ["x": .required, "crop_height": .required, "crop_width": .required]) {
         (call) throws(RuntimeError) in

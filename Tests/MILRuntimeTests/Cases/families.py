@@ -58,6 +58,8 @@ def unary(c):
         x = normal(4, 33)
         c.add("gelu", g(x.astype(np.float64)).astype(np.float32), {"x": x}, {"mode": mode}, tolerance=1e-6)
     c.add("gelu", (0.5 * x * (1 + erf(x / np.sqrt(2)))).astype(np.float32), {"x": x})
+    i = np.array([-3, 0, 1, 5, 30, 40], np.int32)  # what does not fit is the largest number
+    c.add("exp2", np.minimum(np.floor(2.0**i), 2**31 - 1).astype(np.int32), {"x": i})
     # Epsilon is added first; the defaults count when it is left out.
     x = f32([0.0, 2.0, 1e-3, 4.0])
     c.add("log", f32([np.log(float(np.float32(1e-45))), np.log(2), np.log(1e-3), np.log(4)]), {"x": x}, tolerance=1e-6)
