@@ -1,10 +1,10 @@
-// Models, states and results at the C boundary.
+// Models and results at the C boundary.
 import CRLX
 import Foundation
 import Testing
 
 extension BridgeTests {
-    /// rlx_model, rlx_state and rlx_results as a client in C uses them.
+    /// rlx_model and rlx_results as a client in C uses them.
     @Suite struct ModelTests {
         @Test func predicts() throws {
             let model = try LoadedModel("linreg")
@@ -20,34 +20,6 @@ extension BridgeTests {
             let all = try model.predict(["x": ([1, 2, 3], [3])], integers: ["n": 2])
             #expect(all["reduce_sum_0"] == [24])
             #expect(all["y"] != nil)
-        }
-
-        @Test func keepsStates() throws {
-            let model = try LoadedModel("state")
-            var state: OpaquePointer?
-            try call { rlx_state_create(model.handle, &state, $0) }
-            defer { rlx_state_destroy(state) }
-            #expect(status { rlx_state_get(state, "total", nil, $0) } == RLX_STATUS_INVALID_ARGUMENT)
-            var halves: [UInt16] = [0x3C00, 0x4000, 0x4200, 0x4400]
-            let unknown = withTensor(&halves, RLX_DTYPE_F16, shape: [1, 4]) { tensor in
-                status { rlx_state_put(state, "nothing", tensor, $0) }
-            }
-            #expect(unknown == RLX_STATUS_NOT_FOUND)
-            try withTensor(&halves, RLX_DTYPE_F16, shape: [1, 4]) { tensor in
-                try call { rlx_state_put(state, "total", tensor, $0) }
-            }
-            var got: [UInt16] = [0, 0, 0, 0]
-            try withTensor(&got, RLX_DTYPE_F16, shape: [1, 4]) { tensor in
-                try call { rlx_state_get(state, "total", tensor, $0) }
-            }
-            #expect(got == halves)
-            let vector = withTensor(&got, RLX_DTYPE_F16, shape: [4]) { tensor in
-                status { rlx_state_get(state, "total", tensor, $0) }
-            }
-            let integers = withTensor(&got, RLX_DTYPE_I16, shape: [1, 4]) { tensor in
-                status { rlx_state_get(state, "total", tensor, $0) }
-            }
-            #expect(vector == RLX_STATUS_BAD_SHAPE && integers == RLX_STATUS_BAD_DTYPE)
         }
 
         @Test func profiles() throws {
