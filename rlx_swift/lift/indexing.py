@@ -20,8 +20,8 @@ def _indices(call: Call, sizes: int | Shape) -> Tensor:
     known, limit = call.known("indices"), np.asarray(sizes, np.int32)
     if known is not None:
         signed = known.astype(np.int64)
-        if known.dtype == np.uint16:  # coremltools narrows -1 to 65535
-            signed = np.where(signed >= limit, known.view(np.int16), signed)
+        if known.dtype in (np.uint8, np.uint16):  # coremltools narrows -1 to 65535
+            signed = np.where(signed >= limit, signed - (1 << 8 * known.itemsize), signed)
         return call.graph.constant(np.where(signed < 0, signed + limit, signed), i32)
     indices = call.tensor("indices")
     if _never_negative(indices):

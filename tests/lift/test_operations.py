@@ -23,7 +23,7 @@ NOT_LIFTED = (
     "local_response_norm .* no such operation", "l2_pool .* no such operation", "reshape_like .* no such operation",
     "(gather|gather_nd) .* batch dimensions",
     "(reverse_sequence|space_to_batch|batch_to_space) .* no such operation", ".* the mode '(mul|div)'",
-    "(pow|matmul) .* got i32",
+    "(pow|matmul|exp2) .* got i32",
     "(rnn|gru|lstm|random_.*|resample|affine|crop_resize) .* no such operation",
     "(non_zero|non_maximum_suppression) .* no such operation", "constexpr_lut_to_.* tables of vectors",
 )

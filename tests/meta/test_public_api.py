@@ -16,7 +16,7 @@ NAMES = """
     Session StepReport SymbolicGraph Tensor TrainConfig TrainingSession Unsupported UpdatePath batches bool bool_
     Adafactor Group KronPSGD LAMB Lion MARS Muon NAdamW ParamGroups PrecisionPolicy QHAdamW RAdam SOAP SophiaH Stiefel
     hessian_diag precision_report previous_gradient
-    check_grads custom_vjp devices evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp
+    check_grads custom_vjp devices diff_models evaluate f16 f32 grad grad_with_loss hvp i32 inference jvp
     lift load_model lora lora_params merge_lora nn ops optim param_spec remat simplify spec trace validate vjp vmap
 """
 

@@ -726,9 +726,6 @@ def resizing(c):
     c.add("upsample_bilinear", y, {"x": x},
           {"scale_factor_height": 2.0, "scale_factor_width": 2.0, "align_corners": False,
            "half_pixel_centers": False}, tolerance=1e-5)
-    # Between 1, inf, 2, 3; a point that lies on an element is that element, whatever its neighbours.
-    c.add("resize_bilinear", f32([[[[1, np.inf, np.inf, np.inf, 2, 2.5, 3]]]]), {"x": f32([[[[1, np.inf, 2, 3]]]])},
-          {"target_size_height": 1, "target_size_width": 7, "sampling_mode": "STRICT_ALIGN_CORNERS"})
     c.add("resize", f32([[[0, 1, 1]]]), {"x": f32([[[0, 1]]])},
           {"shape": (3,), "resized_dims": np.array(1, np.int32), "interpolation_mode": "NEAREST_NEIGHBOR"})
     c.add("crop", x[:, :, 1:3, 2:6], {"x": x}, {"crop_height": (1, 1), "crop_width": (2, 0)})
