@@ -3,14 +3,13 @@
 #include "isa.h"
 #include "vmath.h"
 
-#define STEP_PARAMETERS \
-    const rlxk_step *step, void *out_data, const void *x_data, const void *y_data, const void *z_data, \
-        const void *w_data, int64_t n
+#define STEP_PARAMETERS const rlxk_step *step, char *const *at, int64_t n
 typedef void (*step_function)(STEP_PARAMETERS);
 
+#define SLOT(INDEX) ((void *)at[step->slot[INDEX]])
 #define UNPACK(IN, OUT)                                                              \
-    OUT *out = out_data;                                                             \
-    const IN *xs = x_data, *ys = y_data, *zs = z_data, *ws = w_data;                 \
+    OUT *out = SLOT(0);                                                              \
+    const IN *xs = SLOT(1), *ys = SLOT(2), *zs = SLOT(3), *ws = SLOT(4);             \
     const float p = step->p, q = step->q;                                            \
     (void)out, (void)xs, (void)ys, (void)zs, (void)ws, (void)p, (void)q
 
@@ -37,7 +36,8 @@ typedef struct tile {
     int32_t dims, split;
     int64_t at[RLXK_DIMS];
     int64_t size[RLXK_DIMS];
-    int64_t lanes, rows, row_lanes;
+    int64_t count[RLXK_ONE_EXTENT + 1]; /* elements of a slot of each extent */
+    int64_t rows, row_lanes;
 } tile;
 
 static inline int64_t tile_offset(const tile *t, const int64_t *stride) {
@@ -50,10 +50,14 @@ static inline void tile_measure(tile *t, const rlxk_chain *c) {
     const int32_t split = c->split;
     const int64_t left = c->size[split] - t->at[split];
     t->size[split] = left < c->step ? left : c->step;
-    t->row_lanes = t->lanes = 1;
+    int64_t lanes = 1;
+    t->row_lanes = 1;
     for (int32_t d = c->row; d < c->dims; d++) t->row_lanes *= t->size[d];
-    for (int32_t d = split; d < c->dims; d++) t->lanes *= t->size[d];
-    t->rows = t->row_lanes == 0 ? 0 : t->lanes / t->row_lanes;
+    for (int32_t d = split; d < c->dims; d++) lanes *= t->size[d];
+    t->rows = t->row_lanes == 0 ? 0 : lanes / t->row_lanes;
+    t->count[RLXK_LANES_EXTENT] = lanes;
+    t->count[RLXK_ROWS_EXTENT] = t->rows;
+    t->count[RLXK_ONE_EXTENT] = 1;
 }
 
 static inline void tile_start(tile *t, const rlxk_chain *c, int64_t index) {

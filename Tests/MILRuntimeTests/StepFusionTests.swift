@@ -6,8 +6,14 @@ import Testing
 @testable import MILRuntime
 
 struct StepFusionTests {
+    /// What of a step of AdamW differs from the usual one.
+    enum Variant: CaseIterable {
+        case usual, withoutDecay, rootIsRead, meanIsReadEarly
+        var hasExtra: Bool { self == .rootIsRead || self == .meanIsReadEarly }
+    }
+
     /// A step of AdamW as a program writes it.
-    private func program(_ count: Int, momentIsRead: Bool) -> ProgramBuilder {
+    private func program(_ count: Int, _ variant: Variant) -> ProgramBuilder {
         var p = ProgramBuilder()
         for name in ["w", "g", "m", "v"] { p.input(name, .floats([count], [])) }
         for name in ["lr", "scale"] { p.input(name, .floats([1], [])) }
@@ -27,15 +33,16 @@ struct StepFusionTests {
         p.add("sqrt", ["x": "v1"], "root", [count])
         add("mul", "root", "scale", "scaled")
         add("add", "scaled", .float(0.0625), "divisor")
+        if variant == .meanIsReadEarly { add("maximum", "m1", "gg", "also") }
         add("real_div", "m1", "divisor", "move")
         add("mul", "move", "lr", "moved")
-        add("sub", "w1", "moved", "w2")
-        if momentIsRead { add("add", "root", "gg", "also") }
+        add("sub", variant == .withoutDecay ? "w" : "w1", "moved", "w2")
+        if variant == .rootIsRead { add("add", "root", "gg", "also") }
         return p
     }
 
-    @Test(arguments: [1, 3, 16, 17, 1000, 40_000], [false, true])
-    func agreesWithDoubles(count: Int, momentIsRead: Bool) throws {
+    @Test(arguments: [1, 3, 16, 17, 1000, 40_000], Variant.allCases)
+    func agreesWithDoubles(count: Int, variant: Variant) throws {
         var random = SplitMix(state: UInt64(count))
         func numbers(_ low: Double, _ high: Double) -> [Double] {
             (0..<count).map { _ in Double(Float(low + (high - low) * Double(random.next() % 1024) / 1024)) }
@@ -44,13 +51,14 @@ struct StepFusionTests {
         var v = numbers(0, 1)
         // The divisor at its smallest, and what must pass through.
         if count > 16 { (v[0], v[16]) = (0, .infinity) }
-        let (lr, scale) = (0.5, 1.5)
+        let (lr, scale, decay) = (0.5, 1.5, variant == .withoutDecay ? 0 : 0.25)
         let m1 = zip(m, g).map { 0.75 * $0 + 0.25 * $1 }
         let v1 = zip(v, g).map { 0.875 * $0 + 0.125 * $1 * $1 }
-        let w2 = w.indices.map { w[$0] - lr * 0.25 * w[$0] - lr * m1[$0] / (v1[$0].squareRoot() * scale + 0.0625) }
+        let also = zip(m1, g).map { max($0, $1 * $1) }
+        let w2 = w.indices.map { w[$0] - lr * decay * w[$0] - lr * m1[$0] / (v1[$0].squareRoot() * scale + 0.0625) }
 
-        let outputs = ["w2", "m1", "v1"] + (momentIsRead ? ["also"] : [])
-        let function = program(count, momentIsRead: momentIsRead).function(outputs)
+        let outputs = ["w2", "m1", "v1"] + (variant.hasExtra ? ["also"] : [])
+        let function = program(count, variant).function(outputs)
         for instructionSet in ["avx512", "avx2", "neon", "baseline"] {
             let plan = try Plan(function, blobs: NoBlobs(), options: PlanOptions(workers: 2))
             for (name, values) in [("w", w), ("g", g), ("m", m), ("v", v)] {
@@ -59,7 +67,8 @@ struct StepFusionTests {
             Tensor.floats([1], [lr]).write(to: plan.buffer(named: "lr")!)
             Tensor.floats([1], [scale]).write(to: plan.buffer(named: "scale")!)
             guard plan.run(instructionSet: instructionSet) else { continue }
-            for (name, want) in [("w2", w2), ("m1", m1), ("v1", v1)] {
+            let early = variant == .meanIsReadEarly ? [("also", also)] : []
+            for (name, want) in [("w2", w2), ("m1", m1), ("v1", v1)] + early {
                 let got = Tensor(plan.buffer(named: name)!)
                 let difference = got.difference(from: .floats([count], want), tolerance: 1e-6)
                 #expect(difference == nil, "\(instructionSet) \(name): \(difference ?? "")")

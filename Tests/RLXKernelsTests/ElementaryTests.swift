@@ -33,7 +33,7 @@ private func apply(_ op: rlxk_op, _ x: [Float], _ y: [Float]? = nil, with kernel
                 let outputs = [operand(out.baseAddress!, 2)]
                 var step = rlxk_step()
                 step.op = op
-                (step.out, step.x, step.y, step.z) = (2, 0, 1, 1)
+                (step.slot.0, step.slot.1, step.slot.2, step.slot.3) = (2, 0, 1, 1)
                 step.scalars = isScalar ? 2 : 0
                 inputs.withUnsafeBufferPointer { inputs in
                     outputs.withUnsafeBufferPointer { outputs in

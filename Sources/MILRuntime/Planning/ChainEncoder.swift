@@ -54,7 +54,9 @@ struct ChainEncoder {
             return access == RLXK_DIRECT && isMovedOn(value) && isOverwritten(operand) ? RLXK_MOVED : access
         }
         var computedAt: [Int: Int] = [:]
-        for (index, step) in program.steps.enumerated() { computedAt[step.out] = index }
+        for (index, step) in program.steps.enumerated() {
+            for result in step.results { computedAt[result] = index }
+        }
         var taken: Set<Int> = []
         outputIsDirect = program.outputs.map { output in
             guard let step = computedAt[output.value],
@@ -94,7 +96,7 @@ struct ChainEncoder {
                     operand.type == output.target.type,
                     program.inputs.allSatisfy({ $0.operand.buffer != operand.buffer || $0.operand == operand })
                 else { continue }
-                let step = program.steps.firstIndex { $0.out == output.value }
+                let step = program.steps.firstIndex { $0.results.contains(output.value) }
                 let isDead = outputIsDirect[index] ? !isRead(value, after: step!) : !isMovedOn(value)
                 // For a donated pair the accesses were chosen so that it is safe.
                 if isDead || inPlace[output.target.buffer] == operand.buffer {
@@ -144,9 +146,9 @@ struct ChainEncoder {
             for argument in Set(step.arguments) where lastUse[argument] == time && isReusable[argument] {
                 free[program.extents[argument], default: []].append(slots[argument].offset)
             }
-            if !isDirect[step.out] {
-                let extent = program.extents[step.out]
-                slots[step.out].offset = free[extent]?.popLast() ?? reserve(tiling.elements(extent))
+            for result in step.results where !isDirect[result] {
+                let extent = program.extents[result]
+                slots[result].offset = free[extent]?.popLast() ?? reserve(tiling.elements(extent))
             }
         }
     }
@@ -274,14 +276,15 @@ struct ChainEncoder {
     private func encode(_ step: ChainProgram.Step) -> rlxk_step {
         var result = rlxk_step()
         result.op = step.op
-        result.out = Int32(step.out)
-        func slot(_ index: Int) -> Int32 { Int32(step.arguments[index < step.arguments.count ? index : 0]) }
-        (result.x, result.y, result.z, result.w) = (slot(0), slot(1), slot(2), slot(3))
+        let used = step.results + step.arguments
+        fill(&result.slot, used + Array(repeating: step.out, count: Int(RLXK_STEP_SLOTS) - used.count))
         result.p = step.p
         result.q = step.q
         result.by_row = program.isByRow(step) ? 1 : 0
+        // A fold's operand has all of its elements, and what has several results has one form.
+        if step.op.foldsRows || !step.further.isEmpty { return result }
         for (index, argument) in step.arguments.enumerated()
-        where !step.op.foldsRows && program.extents[argument] < program.extents[step.out] {
+        where program.extents[argument] < program.extents[step.out] {
             result.scalars |= 1 << index
         }
         return result

@@ -19,9 +19,13 @@ struct ChainProgram {
     struct Step {
         var op: rlxk_op
         var out: Int
+        /// Results beside `out`, of the same extent.
+        var further: [Int] = []
         var arguments: [Int]
         var p: Float = 0
         var q: Float = 0
+
+        var results: [Int] { [out] + further }
     }
 
     struct Output {

@@ -5,6 +5,7 @@ extension ChainProgram {
     mutating func fuseSteps() {
         fuseProducts()
         fuseCompounds()
+        fuseMoments()
     }
 
     private func uses() -> [Int] {
@@ -74,6 +75,19 @@ extension ChainProgram {
         remove(removed)
     }
 
+    private mutating func fuseMoments() {
+        var makers = Makers(uses: uses())
+        var removed: Set<Int> = []
+        for index in steps.indices {
+            if let (moments, used) = moments(index, makers) {
+                steps[index] = moments
+                removed.formUnion(used)
+            }
+            for result in steps[index].results { makers.index[result] = index }
+        }
+        remove(removed)
+    }
+
     private struct Makers {
         let uses: [Int]
         var index: [Int: Int] = [:]
@@ -126,6 +140,49 @@ extension ChainProgram {
             RLXK_ROOT_DIV, [step.arguments[0], root.step.arguments[0], factors[0], sum.step.arguments[2]],
             [sum.index, root.index]
         )
+    }
+
+    /// The step that moves a weight by the quotient of two moments of one gradient, as one with those that make them.
+    private func moments(_ index: Int, _ makers: Makers) -> (step: Step, used: [Int])? {
+        let step = steps[index]
+        guard let move = move(step), let quotient = maker(makers, move.quotient, RLXK_ROOT_DIV, for: step) else {
+            return nil
+        }
+        let (mean, square) = (quotient.step.arguments[0], quotient.step.arguments[1])
+        guard let meanIndex = makers.index[mean], steps[meanIndex].op == RLXK_MUL_MUL_ADD,
+            let squareIndex = makers.index[square], steps[squareIndex].op == RLXK_MUL_SQUARE_ADD,
+            extents[mean] == extents[step.out], extents[square] == extents[step.out]
+        else { return nil }
+        let second = steps[squareIndex].arguments
+        var first = steps[meanIndex].arguments
+        if first[1] == second[3] { first = Array(first[2...] + first[..<2]) }
+        let lanes = [first[1], first[3], second[1], move.weight]
+        let numbers = [first[0], first[2], second[0], second[2]] + quotient.step.arguments[2...] + move.numbers
+        // The moments will be there later than they were.
+        let isReadBetween = steps[min(meanIndex, squareIndex)..<index].enumerated().contains { offset, other in
+            min(meanIndex, squareIndex) + offset != quotient.index
+                && (other.arguments.contains(mean) || other.arguments.contains(square))
+        }
+        guard first[3] == second[3], !isReadBetween, !lanes.contains(where: { isLower($0, step) }),
+            extents[step.out] != .one, numbers.allSatisfy({ extents[$0] == .one })
+        else { return nil }
+        let fused = Step(
+            op: move.numbers.count == 1 ? RLXK_MOMENTS : RLXK_MOMENTS_SHRINK, out: step.out, further: [mean, square],
+            arguments: first + second[..<3] + quotient.step.arguments[2...] + [move.numbers[0], move.weight]
+                + move.numbers[1...])
+        return (fused, [meanIndex, squareIndex, quotient.index])
+    }
+
+    /// w - r * x, or the same of a w that shrinks by h first: the numbers r and h, the quotient x and the weight w.
+    private func move(_ step: Step) -> (numbers: [Int], quotient: Int, weight: Int)? {
+        let arguments = step.arguments
+        switch step.op {
+        case RLXK_MUL_RSUB:
+            let factors = scalarFirst(arguments[..<2])
+            return ([factors[0]], factors[1], arguments[2])
+        case RLXK_SHRINK_SUB: return ([arguments[1], arguments[0]], arguments[2], arguments[3])
+        default: return nil
+        }
     }
 
     /// Whether one element of the value stands for several of the step's.

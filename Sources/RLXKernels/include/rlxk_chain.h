@@ -42,6 +42,10 @@ typedef enum rlxk_op {
     RLXK_ROW_SUM, /* lanes -> rows */
     RLXK_ROW_MAX,
     RLXK_ROW_MIN,
+    /* w - r * (m / (sqrt(v) * s + e)), m = a * m0 + b * g and v = c * v0 + d * (g * g): three results, and the operands
+     * a, m0, b, g, c, v0, d, s, e, r, w; all but m0, g, v0, w are one element for all. */
+    RLXK_MOMENTS,
+    RLXK_MOMENTS_SHRINK, /* the same of w - h * w in place of w; the last operand is h */
     RLXK_UNARY_F32(RLXK_ENUM) RLXK_ROOT_F32(RLXK_ENUM) RLXK_LIBM_F32(RLXK_ENUM) RLXK_BINARY_F32(RLXK_ENUM) RLXK_REMAINDER_F32(RLXK_ENUM)
         RLXK_COMPARE_F32(RLXK_ENUM) RLXK_TERNARY_F32(RLXK_ENUM) RLXK_PRODUCTS_F32(RLXK_ENUM) RLXK_SHRINK_F32(RLXK_ENUM)
         RLXK_ROOT_DIV_F32(RLXK_ENUM) RLXK_UNARY_I32(RLXK_ENUM) RLXK_BINARY_I32(RLXK_ENUM)
@@ -70,9 +74,11 @@ typedef struct rlxk_operand {
     int32_t slot;
 } rlxk_operand;
 
+enum { RLXK_STEP_SLOTS = 16 };
+
 typedef struct rlxk_step {
     rlxk_op op;
-    int32_t out, x, y, z, w; /* slots */
+    int64_t slot[RLXK_STEP_SLOTS]; /* the results, then the operands; the rest repeats the first */
     float p, q;
     uint8_t scalars; /* bit i: operand i (0 x, 1 y, 2 z, 3 w) has one element for all that the loop writes */
     uint8_t by_row;  /* the loop writes one row at a time: an operand with one element a row counts as scalar */
