@@ -22,6 +22,8 @@ enum {
     LEAST_LANES_USED = 40,     /* per cent, or B is unfolded */
     SHALLOW = 16,              /* channels and taps that cost less to unfold than the output costs to spread */
     FEWEST_CHANNELS = 6,       /* that fill a tile of a weight gradient; fewer are unfolded */
+    LONE_ROWS = 8,             /* of a depthwise convolution that are summed together */
+    LONE_FLOATS = 1 << 13,     /* of its bordered planes: most of a first-level cache */
     GRADIENT_SUMS = 16,        /* partial sums of a weight gradient: work for so many threads */
     GRADIENT_FLOATS = 1 << 20, /* of all partial sums beyond the first */
 };
@@ -190,14 +192,28 @@ static inline bool conv_spreads(const conv_sweep *s, conv_way way) {
                                 : conv_line(&s->source, way) != axis[1].out;
 }
 
+/* Whether the sweep is of one channel that makes one. Its work is shared by images and groups. */
+static inline bool conv_is_lone(const conv_sweep *s) {
+    return s->source.channels == 1 && s->rows == 1 && conv_taps(&s->source) > 0;
+}
+
 /* What a worker needs, in floats from the start of its room. */
 typedef struct conv_room {
     int64_t runs, planes, unfolded, product, total;
     int64_t most_rows; /* of a block */
 } conv_room;
 
+static inline conv_room conv_lone_room(const conv_source *s) {
+    const int64_t row = conv_planes_of(s, 1).width * s->axis[0].stride * s->axis[1].stride;
+    conv_room room = { .planes = conv_round_up(4 * conv_taps(s), 16) };
+    room.most_rows = conv_min(conv_round_up(conv_max(LONE_FLOATS / row, 1), LONE_ROWS), s->axis[0].out);
+    room.total = room.planes + conv_round_up(conv_planes_of(s, room.most_rows).channel + SLACK, 16);
+    return room;
+}
+
 static inline conv_room conv_sweep_room(const conv_sweep *s) {
     const conv_source *source = &s->source;
+    if (conv_is_lone(s)) return conv_lone_room(source);
     const conv_way way = conv_way_of(source);
     const int64_t depth = conv_part_channels(source) * conv_taps(source), line = conv_line(source, way);
     const int64_t phases = source->axis[0].stride * source->axis[1].stride;

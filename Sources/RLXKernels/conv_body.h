@@ -2,6 +2,7 @@
 #include "vec_body.h"
 #include "pack_body.h"
 #include "conv_unfold_body.h"
+#include "conv_lone_body.h"
 
 /* MARK: Forward and input gradient */
 
@@ -151,19 +152,43 @@ static void RLXK_FN(sweep)(const conv_sweep *s, float *workspace, int32_t worker
 
 static void RLXK_FN(conv_forward)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_conv_forward *f = arguments;
+    conv_sweep sweep = forward_sweep(f, 0);
+    const conv_room room = conv_sweep_room(&sweep);
+    float *workspace = f->workspace + worker * room.total;
+    if (conv_is_lone(&sweep)) {
+        int64_t unit, end;
+        rlxk_share(f->shape.groups * f->shape.batch, worker, workers, &unit, &end);
+        for (; unit < end; unit++) {
+            sweep = forward_sweep(f, unit % f->shape.groups);
+            RLXK_FN(lone_image)(&sweep, &room, workspace, unit / f->shape.groups);
+        }
+        return;
+    }
     for (int64_t group = 0; group < f->shape.groups; group++) {
-        const conv_sweep sweep = forward_sweep(f, group);
-        RLXK_FN(sweep)(&sweep, f->workspace + worker * conv_sweep_room(&sweep).total, worker, workers);
+        sweep = forward_sweep(f, group);
+        RLXK_FN(sweep)(&sweep, workspace, worker, workers);
     }
 }
 
 static void RLXK_FN(conv_input_gradient)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_conv_input_gradient *g = arguments;
-    float *workspace = g->workspace + worker * input_gradient_floats(&g->shape);
-    for (int64_t group = 0; group < g->shape.groups; group++) {
-        for (int64_t i = 0; i < conv_min(g->shape.stride[0], g->shape.in_height); i++) {
-            for (int64_t j = 0; j < conv_min(g->shape.stride[1], g->shape.in_width); j++) {
-                const conv_sweep sweep = input_gradient_sweep(g, group, i, j);
+    const rlxk_conv_shape *shape = &g->shape;
+    float *workspace = g->workspace + worker * input_gradient_floats(shape);
+    for (int64_t i = 0; i < conv_min(shape->stride[0], shape->in_height); i++) {
+        for (int64_t j = 0; j < conv_min(shape->stride[1], shape->in_width); j++) {
+            conv_sweep sweep = input_gradient_sweep(g, 0, i, j);
+            if (conv_is_lone(&sweep)) {
+                const conv_room room = conv_sweep_room(&sweep);
+                int64_t unit, end;
+                rlxk_share(shape->groups * shape->batch, worker, workers, &unit, &end);
+                for (; unit < end; unit++) {
+                    sweep = input_gradient_sweep(g, unit % shape->groups, i, j);
+                    RLXK_FN(lone_image)(&sweep, &room, workspace, unit / shape->groups);
+                }
+                continue;
+            }
+            for (int64_t group = 0; group < shape->groups; group++) {
+                sweep = input_gradient_sweep(g, group, i, j);
                 RLXK_FN(sweep)(&sweep, workspace, worker, workers);
             }
         }

@@ -2,9 +2,10 @@
  *
  * A worker takes rows or columns of the batch, cuts them into blocks whose part of B fits in the second-level cache, and
  * a block into tiles (tile_body.h). A is read through its strides; B too, unless its columns are strided or its rows lie
- * so far apart that a panel of it touches too many pages: then the block's panels are packed first. Products with very
- * few rows or columns go other ways (gemm_thin_body.h). The way depends on the shape alone, and an element of C is the
- * same sum in the same order whichever tile it falls into, so that shares may be cut anywhere.
+ * so far apart that a panel of it touches too many pages: then the block's panels are packed first. A tile's rows of A
+ * are packed when they lie so far apart that they push each other out of the cache. Products with very few rows or
+ * columns go other ways (gemm_thin_body.h). The way depends on the shape alone, and an element of C is the same sum in
+ * the same order whichever tile it falls into, so that shares may be cut anywhere.
  */
 #include "include/rlxk_gemm.h"
 
@@ -19,6 +20,10 @@ enum {
 
     LONGEST_UNPACKED_PANEL = 1 << 18, /* floats from a panel's first row to its last */
     FEWEST_ROWS_TO_PACK = 192,        /* below, packing costs more than it gains */
+    FEWEST_COLUMNS_TO_PACK = 256,     /* the same for rows of A */
+    PAGE_FLOATS = 1024,               /* rows or columns of A so far apart meet in few sets of a cache */
+    MOST_TILE_ROWS = 16,              /* of any instruction set, in whole vectors */
+    MOST_ROWS_IN_A_SET = 8,           /* of the first-level cache */
 
     FEW = 4, /* rows or columns that are dot products */
     MOST_FLIPPED_COLUMNS = 16,
@@ -39,7 +44,8 @@ typedef struct product {
     const rlxk_gemm *g;
     const float *a, *b, *gate;
     float *c;
-    float *packed; /* this worker's workspace, or NULL */
+    float *packed; /* panels of B in this worker's workspace, or NULL */
+    float *rows;   /* a tile's rows of A there, or NULL */
 } product;
 
 static inline void select_batch(product *x, int64_t batch) {
@@ -89,6 +95,17 @@ static inline bool packs_panels(const rlxk_gemm *g) {
     return g->m >= FEWEST_ROWS_TO_PACK && depth(g) * g->b_row > LONGEST_UNPACKED_PANEL;
 }
 
+/* Whether A's rows, or its columns where those are contiguous, lie so far apart that a tile's part of A does not stay in
+ * the first-level cache. */
+static inline bool packs_rows(const rlxk_gemm *g) {
+    const int64_t apart = g->a_row > g->a_col ? g->a_row : g->a_col;
+    return g->n >= FEWEST_COLUMNS_TO_PACK && apart >= PAGE_FLOATS;
+}
+
+static inline int64_t rows_floats(const rlxk_gemm *g) {
+    return way_of(g) == BY_TILES && packs_rows(g) ? (depth(g) + MOST_TILE_ROWS) * MOST_TILE_ROWS : 0;
+}
+
 /* What one worker packs of B; 0 when it reads B where it is. */
 static inline int64_t packed_floats(const rlxk_gemm *g) {
     switch (way_of(g)) {
@@ -108,5 +125,5 @@ static inline int64_t packed_floats(const rlxk_gemm *g) {
 RLXK_DISPATCH(rlxk_gemm_run, gemm)
 
 size_t rlxk_gemm_workspace(const rlxk_gemm *gemm, int32_t workers) {
-    return (size_t)packed_floats(gemm) * (size_t)workers;
+    return (size_t)(packed_floats(gemm) + rows_floats(gemm)) * (size_t)workers;
 }

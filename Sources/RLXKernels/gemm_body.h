@@ -3,6 +3,34 @@
 #include "pack_body.h"
 #include "gemm_thin_body.h"
 
+/* to[p * ROW_PITCH + i] = from[i * row + p * col] for p < k, i < rows, at most TILE_ROWS; what lies between is undefined. */
+static void RLXK_FN(pack_rows)(float *to, const float *from, int64_t rows, int64_t k, int64_t row, int64_t col) {
+    int64_t p = 0;
+    if (row == 1) {
+        for (; p < k; p++, from += col, to += ROW_PITCH) {
+            for (int64_t i = 0; i < rows; i += RLXK_LANES) {
+                const int32_t n = (int32_t)(rows - i < RLXK_LANES ? rows - i : RLXK_LANES);
+                RLXK_FN(store)(to + i, RLXK_FN(load_first)(from + i, n));
+            }
+            __builtin_prefetch(from + 16 * col);
+        }
+        return;
+    }
+    for (; col == 1 && p + RLXK_LANES <= k; p += RLXK_LANES) {
+        for (int64_t first = 0; first < rows; first += RLXK_LANES) {
+            VEC x[RLXK_LANES];
+            UNROLL for (int i = 0; i < RLXK_LANES; i++) {
+                x[i] = first + i < rows ? RLXK_FN(load)(from + p + (first + i) * row) : 0;
+            }
+            RLXK_FN(transpose)(x);
+            UNROLL for (int i = 0; i < RLXK_LANES; i++) RLXK_FN(store)(to + (p + i) * ROW_PITCH + first, x[i]);
+        }
+    }
+    for (; p < k; p++) {
+        for (int64_t i = 0; i < rows; i++) to[p * ROW_PITCH + i] = from[p * col + i * row];
+    }
+}
+
 /* Rows x columns, over k's part [k_begin, k_end). */
 static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end, int64_t column_begin,
                            int64_t column_end, int64_t k_begin, int64_t k_end) {
@@ -26,6 +54,12 @@ static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end,
     for (int64_t block = 0; block < row_blocks; block++) {
         int64_t i = row_begin + rows * block / row_blocks, next = row_begin + rows * (block + 1) / row_blocks;
         tile.a = x->a + i * g->a_row + k_begin * g->a_col;
+        if (x->rows) {
+            RLXK_FN(pack_rows)(x->rows, tile.a, next - i, k, g->a_row, g->a_col);
+            tile.a = x->rows;
+            tile.a_row = 1;
+            tile.a_col = ROW_PITCH;
+        }
         for (int64_t j = column_begin; j < column_end; j += PANEL) {
             tile.b = x->packed ? x->packed + (j - column_begin) * k : b + j;
             tile.c = x->c + i * g->c_row + j;
@@ -63,7 +97,10 @@ static void RLXK_FN(gemm)(const void *arguments, int32_t worker, int32_t workers
         if (worker == 0) run_accelerate(&x, batches);
         return;
     }
-    if (packed_floats(g)) x.packed = g->workspace + worker * packed_floats(g);
+    float *workspace = g->workspace + worker * (packed_floats(g) + rows_floats(g));
+    if (packed_floats(g)) x.packed = workspace;
+    /* Few rows at strides of whole pages fit the ways of a cache set. */
+    if (rows_floats(g) && (g->a_row == 1 || TILE_ROWS > MOST_ROWS_IN_A_SET)) x.rows = workspace + packed_floats(g);
     while (unit < end && g->n > 0) {
         int64_t batch = unit / units, begin = unit % units;
         int64_t stop = end - unit < units - begin ? begin + (end - unit) : units;

@@ -1,7 +1,8 @@
 /* pool.c - runs a list of instructions on one process-wide pool of threads.
  *
- * Knows kernels only as functions. A worker's life: sleep at its gate, walk the list, arrive. All workers walk the
- * same list and meet at one counter, which only grows during a walk; the last meeting is the join.
+ * Knows kernels only as functions. Barriers cut a list into segments, a segment has a share for each worker, and whoever
+ * comes first claims a share: first each its own, then those whose workers are late, so that nobody waits for a thread
+ * that sleeps or lost its core. What a share computes does not depend on who runs it.
  */
 #define _GNU_SOURCE
 #include "include/rlxk.h"
@@ -144,60 +145,107 @@ typedef struct member {
     int32_t worker;
 } member;
 
+/* A walk and one of its segments, in one word. */
+typedef uint64_t position;
+
+enum { OVER = -1 }; /* the segment after the last */
+
+static inline position position_at(uint32_t walk, int64_t segment) { return (uint64_t)walk << 32 | (uint32_t)segment; }
+
+typedef struct claim {
+    _Alignas(CACHE_LINE) _Atomic position next; /* the segment whose share is free */
+} claim;
+
 static struct {
     /* Callers take turns in the order in which they come. */
     _Alignas(CACHE_LINE) _Atomic uint32_t next_turn;
     gate turn;
 
-    /* The walk; written by the caller whose turn it is while all members are at their gates. */
+    /* The walk; written by the caller whose turn it is while nobody holds a share. To be read by who holds one. */
     _Alignas(CACHE_LINE) const rlxk_instruction *list;
     size_t count;
-    int32_t workers;
+    _Atomic int32_t workers;
     int32_t members; /* threads that exist, and the caller */
+    uint32_t walks;
 
-    _Alignas(CACHE_LINE) _Atomic uint64_t arrived;
+    _Alignas(CACHE_LINE) _Atomic position progress; /* the segment that is being run */
+    _Alignas(CACHE_LINE) _Atomic int32_t arrived;   /* shares of it that are done */
+    claim claims[MAX_WORKERS];
     member member[MAX_WORKERS];
 } pool = { .members = 1 };
 
-static void arrive(void) { atomic_fetch_add_explicit(&pool.arrived, 1, memory_order_acq_rel); }
-
-static void wait_for_arrivals(uint64_t due) {
-    for (uint32_t turn = 0; atomic_load_explicit(&pool.arrived, memory_order_acquire) < due; turn++) {
-        pause_or_yield(turn);
-    }
-}
-
-static void walk(const rlxk_instruction *list, size_t count, int32_t worker, int32_t workers) {
-    uint64_t due = 0;
+/* Where the segment that starts at `begin` ends. */
+static size_t segment_end(const rlxk_instruction *list, size_t count, size_t begin) {
     bool owed = false;   /* a barrier was asked for and not held yet */
     bool shared = false; /* other workers may still be busy with something since the last barrier */
-    for (size_t i = 0; i < count; i++) {
-        bool serial = list[i].flags & RLXK_SERIAL;
-        if (!serial) {
-            list[i].run(list[i].arguments, worker, workers);
-        } else if (worker == 0) {
+    for (size_t i = begin; i + 1 < count; i++) {
+        shared |= !(list[i].flags & RLXK_SERIAL);
+        owed |= (list[i].flags & RLXK_BARRIER) != 0;
+        bool stays_on_worker_0 = !shared && list[i + 1].flags & RLXK_SERIAL;
+        if (owed && !stays_on_worker_0) return i + 1;
+    }
+    return count;
+}
+
+/* How far a thread has read the list. */
+typedef struct cursor {
+    int64_t segment;
+    size_t begin, end;
+} cursor;
+
+/* Runs a share of a segment; false when someone else has it. */
+static bool take_share(uint32_t walk, cursor *at, int64_t segment, int32_t share) {
+    position free = position_at(walk, segment);
+    _Atomic position *next = &pool.claims[share].next;
+    if (atomic_load_explicit(next, memory_order_relaxed) != free
+        || !atomic_compare_exchange_strong(next, &free, position_at(walk, segment + 1))) return false;
+
+    const rlxk_instruction *list = pool.list;
+    const size_t count = pool.count;
+    const int32_t workers = atomic_load_explicit(&pool.workers, memory_order_relaxed);
+    while (at->segment < segment) {
+        at->begin = at->end;
+        at->end = segment_end(list, count, at->begin);
+        at->segment++;
+    }
+    for (size_t i = at->begin; i < at->end; i++) {
+        if (!(list[i].flags & RLXK_SERIAL)) {
+            list[i].run(list[i].arguments, share, workers);
+        } else if (share == 0) {
             list[i].run(list[i].arguments, 0, 1);
         }
-        shared |= !serial;
-        owed |= (list[i].flags & RLXK_BARRIER) != 0;
-        bool last = i + 1 == count;
-        bool stays_on_worker_0 = !shared && !last && list[i + 1].flags & RLXK_SERIAL;
-        if (owed && !last && !stays_on_worker_0) {
-            arrive();
-            wait_for_arrivals(due += (uint64_t)workers);
-            owed = shared = false;
+    }
+    if (atomic_fetch_add_explicit(&pool.arrived, 1, memory_order_acq_rel) + 1 == workers) {
+        atomic_store_explicit(&pool.arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&pool.progress, position_at(walk, at->end == count ? OVER : segment + 1), memory_order_release);
+    }
+    return true;
+}
+
+/* Takes part in the walk until it is over. */
+static void take_part(uint32_t walk, int32_t worker) {
+    cursor at = { .segment = -1 };
+    for (;;) {
+        const position now = atomic_load_explicit(&pool.progress, memory_order_acquire);
+        if (now >> 32 != walk || now == position_at(walk, OVER)) return;
+        const int64_t segment = (uint32_t)now;
+        const int32_t workers = atomic_load_explicit(&pool.workers, memory_order_relaxed);
+        bool took = take_share(walk, &at, segment, worker);
+        for (int32_t i = 1; i < workers && !took; i++) took = take_share(walk, &at, segment, (worker + i) % workers);
+        /* A share that is taken is not given back: nothing is left to do here until all of them are done. */
+        for (uint32_t turn = 0; !took && atomic_load_explicit(&pool.progress, memory_order_acquire) == now; turn++) {
+            pause_or_yield(turn);
         }
     }
-    arrive();
-    if (worker == 0) wait_for_arrivals(due + (uint64_t)workers);
 }
 
 static void *member_main(void *argument) {
     member *self = argument;
     flush_subnormals();
-    for (uint32_t walks = 0;; walks++) {
-        gate_wait(&self->start, walks, IDLE_SPIN_NS);
-        walk(pool.list, pool.count, self->worker, pool.workers);
+    for (uint32_t seen = 0;;) {
+        gate_wait(&self->start, seen, IDLE_SPIN_NS);
+        seen = atomic_load(&self->start.word);
+        take_part((uint32_t)(atomic_load_explicit(&pool.progress, memory_order_acquire) >> 32), self->worker);
     }
     return NULL;
 }
@@ -209,6 +257,7 @@ static void forget_threads(void) {
     pool.turn = (gate){ 0 };
     for (int32_t i = 1; i < pool.members; i++) pool.member[i].start = (gate){ 0 };
     pool.members = 1;
+    atomic_store(&pool.arrived, 0);
 }
 
 /* The threads outlive a client that closes this library, so their code must too. */
@@ -260,10 +309,12 @@ static void walk_together(const rlxk_instruction *list, size_t count, int32_t wa
     int32_t workers = raise_members(wanted);
     pool.list = list;
     pool.count = count;
-    pool.workers = workers;
-    atomic_store_explicit(&pool.arrived, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool.workers, workers, memory_order_relaxed);
+    uint32_t walk = ++pool.walks;
+    for (int32_t i = 0; i < workers; i++) atomic_store_explicit(&pool.claims[i].next, position_at(walk, 0), memory_order_relaxed);
+    atomic_store_explicit(&pool.progress, position_at(walk, 0), memory_order_release);
     for (int32_t i = 1; i < workers; i++) gate_open(&pool.member[i].start);
-    walk(list, count, 0, workers);
+    take_part(walk, 0);
 
     gate_open(&pool.turn);
 }

@@ -8,6 +8,8 @@
 #else
 #define TILE_ROWS 6 /* of 16 registers */
 #endif
+#undef ROW_PITCH
+#define ROW_PITCH ((TILE_ROWS + RLXK_LANES - 1) / RLXK_LANES * RLXK_LANES)
 #undef TILE_VECTORS
 #define TILE_VECTORS 2
 #define PANEL (TILE_VECTORS * RLXK_LANES)

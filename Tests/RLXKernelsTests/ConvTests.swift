@@ -230,6 +230,14 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
             Conv(batch: 2, groups: 3, channels: (2, 4), size: (7, 7), kernel: (3, 3), before: (1, 1), after: (1, 1)),
             relu: true)
         check(Conv(batch: 2, groups: 8, size: (6, 6), kernel: (3, 3), before: (1, 1), after: (1, 1)))
+        check(
+            Conv(
+                batch: 2, groups: 3, size: (23, 35), kernel: (3, 3), stride: (2, 2), before: (1, 1), after: (1, 1)))
+        check(
+            Conv(
+                groups: 3, size: (13, 18), kernel: (3, 2), stride: (3, 1), dilation: (1, 2), before: (2, 0),
+                after: (0, 1)))
+        check(Conv(groups: 2, size: (9, 200), kernel: (9, 5), before: (4, 2), after: (4, 2)))
     }
 
     /// More channels than one part of the unfolded matrix takes, more images and rows than one block takes.

@@ -218,6 +218,8 @@ private func check(_ at: Case, seed: UInt64) {
         check(Case(m: 5, n: 140, k: 2100), seed: 3)
         check(Case(m: 5, n: 140, k: 2100, bTransposed: true), seed: 4)
         check(Case(m: 33, n: 40, k: 200, gap: 1400), seed: 5)
+        check(Case(m: 33, n: 261, k: 41, batch: [1, 1, 2], gap: 1000), seed: 6)
+        check(Case(m: 30, n: 261, k: 41, aTransposed: true, gap: 1000, bias: true), seed: 7)
     }
 
     @Test func randomProducts() {

@@ -10,7 +10,7 @@ enum ConvolutionEncoder {
         let room = floats > 0 ? addBuffer(floats) : nil
         let reads = Set([convolution.x, convolution.weight, convolution.bias].compactMap { $0?.buffer })
         let roomSet = Set(room.map { [$0] } ?? [])
-        let isSerial = convolution.operations / 20 < Launch.serialNanoseconds
+        let isSerial = convolution.operations / 40 < Launch.serialNanoseconds
         func launch(
             _ run: @escaping rlxk_kernel, reads: Set<Int>, writes: Set<Int>,
             _ arguments: @escaping (Arguments, Pointers) -> UnsafeRawPointer

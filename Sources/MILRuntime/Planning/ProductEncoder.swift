@@ -63,7 +63,7 @@ enum ProductEncoder {
             run: rlxk_gemm_run, places: [place],
             reads: Set([product.a, product.b, product.bias, product.gate].compactMap { $0?.buffer }),
             writes: Set([product.c.buffer] + (buffer.map { [$0] } ?? [])),
-            isSerial: flops / 20 < Launch.serialNanoseconds
+            isSerial: flops / 80 < Launch.serialNanoseconds
         ) { arguments, memory in
             var gemm = gemm
             let a = memory[product.a].assumingMemoryBound(to: Float.self)
