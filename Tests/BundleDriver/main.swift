@@ -65,7 +65,7 @@ func answer(_ request: Request, _ session: TrainingSession) async throws -> [Str
     case "restore": try await session.restore(from: URL(fileURLWithPath: path))
     case "export":
         try await session.export(to: URL(fileURLWithPath: path), averages: request.averages ?? false)
-    case "set_schedule": if let schedule = request.schedule { await session.setSchedule(schedule) }
+    case "set_schedule": if let schedule = request.schedule { try await session.setSchedule(schedule) }
     case "lr":
         return [
             "lr": try await session.learningRate(), "steps": Double(await session.steps),

@@ -31,6 +31,8 @@ import Testing
         ("\"initial.safetensors\"", "\"/etc/passwd\"", "leads out of the bundle"),
         ("\"patience\": 2000", "\"patience\": 0", "a count is out of its range"),
         ("\"shape\": [\n    5", "\"shape\": [\n    -5", "fits no memory"),
+        ("\"initial.safetensors\": \"", "\"other\": \"", "no hash of 'initial.safetensors'"),
+        ("\"train.mlpackage/Data/", "\"train.mlpackage/Date/", "no hash of 'train.mlpackage/Data/"),
     ])
     func saysWhere(_ old: String, _ new: String, _ expected: String) throws {
         let error = try #require(try error { $0 = $0.replacingOccurrences(of: old, with: new) })

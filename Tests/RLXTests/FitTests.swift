@@ -48,6 +48,18 @@ private struct Connection: AsyncSequence, AsyncIteratorProtocol {
 }
 
 @Suite struct FitTests {
+    /// Each is told of its own updates.
+    @Test func fitsSideBySide() async throws {
+        let batches = try Bundles.golden().batches()
+        let session = try await TrainingSession.open(Bundles.url)
+        try await session.setLearningRate(0.01)
+        let many = (0..<40).map { batches[$0 % batches.count] }
+        async let first = session.fit(many)
+        async let second = session.fit(many)
+        let losses = try await first.losses + second.losses
+        #expect(losses.count == 80 && Set(losses).count == 80)
+    }
+
     /// Nothing that a fit was given, and no session, lives on after it.
     @Test func sessionsAreGivenBack() async throws {
         let batches = try Bundles.golden().batches()

@@ -130,6 +130,30 @@ import Testing
         #expect(try await session.parameter("b1") == value)
     }
 
+    /// Python refuses them too: a checkpoint with one of them would load nowhere.
+    @Test func numbersThatDescribeNoScheduleAreRefused() async throws {
+        let session = try await TrainingSession.open(Bundles.url)
+        let before = await session.schedule
+        let wrong: [Schedule] = [
+            .constant(.nan), .constant(-1), .step(peak: 1, every: 0), .step(peak: 1, every: 1, factor: 0),
+            .exponential(peak: 1, factor: 1.5), .exponential(peak: .infinity, factor: 0.5),
+            .cosine(peak: 1, total: 5, warmup: 5), .cosine(peak: 1, total: 5, warmup: -1),
+            .cosine(peak: 1, total: 5, final: -1),
+            .oneCycle(peak: 1, total: 1), .oneCycle(peak: 1, total: 9, rise: 1),
+            .oneCycle(peak: 1, total: 9, startDivisor: 0), .plateau(.init(rate: 1, factor: .nan)),
+            .plateau(.init(rate: 1, patience: -1)), .plateau(.init(rate: 1, threshold: 1)),
+        ]
+        for schedule in wrong {
+            let error = await #expect(throws: RLXError.self) { try await session.setSchedule(schedule) }
+            #expect(error?.code == .invalidArgument, "\(schedule)")
+        }
+        #expect(await session.schedule == before)
+        let data = Data(#"{"name": "Cosine", "lr": 1, "total": 5, "warmup": 5, "final": 0}"#.utf8)
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode(Schedule.self, from: data) }
+        try await session.setSchedule(.cosine(peak: 1, total: 6, warmup: 5))
+        #expect(try await session.learningRate() == 0.2)
+    }
+
     @Test func badBatchesChangeNothing() async throws {
         let batches = try Bundles.golden().batches()
         let session = try await TrainingSession.open(Bundles.url)

@@ -157,6 +157,9 @@ extension BundleManifest {
             guard forms[0].programs[name] != nil else { throw .badManifest("programs", "there is no '\(name)'") }
         }
         for path in [checkpoint, model.file] + [String](files.keys) { try Self.checkInside(path) }
+        let packages = forms.flatMap { $0.programs.values.map(\.file) } + [model.file]
+        for path in [checkpoint] + packages.map({ $0 + "/Data/com.apple.CoreML/model.mlmodel" })
+        where files[path] == nil { throw .badManifest("files", "there is no hash of '\(path)'") }
         guard estimates.allSatisfy({ $0.every > 0 }), scalars.allSatisfy({ $0.since >= 0 }),
             scalars.allSatisfy({ $0.estimate.map(estimates.indices.contains) ?? true }), scale.patience > 0
         else { throw .badManifest("scalars", "a count is out of its range") }

@@ -33,6 +33,10 @@ extension RLXError {
             subject: "learning rate")
     }
 
+    static func badSchedule(_ problem: String) -> RLXError {
+        RLXError(.invalidArgument, "the schedule's \(problem)", subject: "schedule")
+    }
+
     static func badWeight(_ weight: Double) -> RLXError {
         RLXError(
             .invalidArgument, "the weight of a micro-batch is \(weight); it must be a finite number above 0",

@@ -5,7 +5,7 @@ import Foundation
 /// What the learning rate of each update is, `n` counting the applied updates from 0.
 ///
 /// ```swift
-/// await session.setSchedule(.cosine(peak: 1e-3, total: 1000, warmup: 50))
+/// try await session.setSchedule(.cosine(peak: 1e-3, total: 1000, warmup: 50))
 /// ```
 public enum Schedule: Hashable, Sendable {
     /// The same rate at every update.
@@ -77,7 +77,7 @@ public enum Schedule: Hashable, Sendable {
     private func value(at n: Int) -> Double {
         switch self {
         case .constant(let rate): return rate
-        case .step(let peak, let every, let factor): return peak * pow(factor, Double(every > 0 ? n / every : n))
+        case .step(let peak, let every, let factor): return peak * pow(factor, Double(n / max(every, 1)))
         case .exponential(let peak, let factor): return peak * pow(factor, Double(n))
         case .cosine(let peak, let total, let warmup, let final):
             if n < warmup { return peak * (Double(n) + 1) / Double(warmup) }
@@ -133,6 +133,9 @@ extension Schedule: Codable {
         default:
             throw DecodingError.dataCorruptedError(
                 forKey: .name, in: container, debugDescription: "there is no schedule '\(name)'")
+        }
+        if let problem {
+            throw DecodingError.dataCorruptedError(forKey: .name, in: container, debugDescription: problem)
         }
     }
 

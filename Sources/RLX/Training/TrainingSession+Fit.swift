@@ -161,19 +161,15 @@ private struct FitLoop {
             if try await isClosed() { break }
             let size = Double(batch.rows)
             windowRows += size
-            if options.accumulate > 1 {
-                try await session.accumulate(batch, weight: size)
-                if await session.pendingAccumulation < options.accumulate { continue }
-                try await session.stepAccumulated()
-            } else {
-                try await session.step(batch)
-            }
-            loss += windowRows * (try await took(number))
+            guard let report = try await update(batch, weight: size) else { continue }
+            loss += windowRows * report.loss
+            try await took(report, number)
             (rows, windowRows) = (rows + windowRows, 0)
         }
         try Task.checkCancellation()  // an asynchronous sequence may have ended for that
-        if try await session.stepAccumulated() > 0 {
-            loss += windowRows * (try await took(number))
+        if let report = try await session.applyPending() {
+            loss += windowRows * report.loss
+            try await took(report, number)
             rows += windowRows
         }
         guard rows > 0 || history.isStopped else { throw RLXError.noBatches(epoch: number) }
@@ -181,15 +177,20 @@ private struct FitLoop {
         try await save()
     }
 
-    /// Takes note of the update that was just made; its loss.
-    private mutating func took(_ epoch: Int) async throws -> Double {
-        guard let report = await session.lastReport else { return .nan }
+    /// The update that the batch completes, if it does.
+    private func update(_ batch: Batch, weight: Double) async throws -> StepReport? {
+        guard options.accumulate > 1 else { return try await session.step(batch) }
+        try await session.accumulate(batch, weight: weight)
+        return await session.pendingAccumulation < options.accumulate ? nil : try await session.applyPending()
+    }
+
+    /// Takes note of an update of this fit.
+    private mutating func took(_ report: StepReport, _ epoch: Int) async throws {
         skips = report.skipped ? skips + 1 : 0
         badLosses = report.skipped || report.loss.isFinite ? 0 : badLosses + 1
         guard badLosses < Self.mostBadLosses, skips < Self.mostSkips else { throw RLXError.notFinite(skips: skips) }
         history.losses.append(report.loss)
         try await progress(FitProgress(epoch: epoch, updates: history.losses.count, report: report))
-        return report.loss
     }
 
     private mutating func end(meanLoss: Double) async throws {

@@ -104,8 +104,14 @@ public actor TrainingSession {
     @discardableResult
     public func stepAccumulated() throws(RLXError) -> Int {
         let count = run.state.window.count
-        if let outcome = try run.applyWindow() { _ = report(outcome) }
+        _ = try applyPending()
         return count
+    }
+
+    /// The update from the pending gradients; nil if there are none.
+    func applyPending() throws(RLXError) -> StepReport? {
+        guard let outcome = try run.applyWindow() else { return nil }
+        return report(outcome)
     }
 
     /// How many micro-batches wait for `stepAccumulated`.
@@ -160,14 +166,15 @@ public actor TrainingSession {
     /// The rate of each update.
     public var schedule: Schedule { run.state.schedule }
 
-    /// Replaces the schedule; compiles nothing.
-    public func setSchedule(_ schedule: Schedule) { run.setSchedule(schedule) }
+    /// Replaces the schedule; compiles nothing. Throws `invalidArgument` for numbers that describe none, such as a
+    /// `total` that is not above `warmup`.
+    public func setSchedule(_ schedule: Schedule) throws(RLXError) {
+        if let problem = schedule.problem { throw .badSchedule(problem) }
+        run.setSchedule(schedule)
+    }
 
     /// Replaces the schedule by one rate. Throws `invalidArgument` unless it is finite and at least 0.
-    public func setLearningRate(_ rate: Double) throws(RLXError) {
-        _ = try Schedule.constant(rate).rate(at: steps)
-        run.setSchedule(.constant(rate))
-    }
+    public func setLearningRate(_ rate: Double) throws(RLXError) { try setSchedule(.constant(rate)) }
 
     /// The rate of the next update. Throws `invalidArgument` when the schedule gives none.
     public func learningRate() throws(RLXError) -> Double { try schedule.rate(at: steps) }
