@@ -77,9 +77,59 @@ def test_a_run_goes_on_after_a_crash_and_a_hang(tmp_path, monkeypatch):
     other.write_text(file.read_text().replace("SIGABRT", "SIGSEGV"))
     assert compare(file, other) == ["io/rank 0 ane f32: crash SIGABRT -> crash SIGSEGV"]
     assert compare(file, file) == []
-    (tmp_path / "none.json").write_text("{}")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.json", "report.json"]
+
+
+@pytest.mark.parametrize("text", [
+    "{}", "[]", "no json", '{"results": 3}', '{"results": [{"case": "a"}]}',
+    '{"results": [{"case": "a", "units": "cpu", "dtype": "f32", "status": "ok", "answer": {"errors": {"y": 3}}}]}',
+])
+def test_what_is_no_report_is_an_error(text, tmp_path):
+    (tmp_path / "good.json").write_text('{"results": []}')
+    (tmp_path / "bad.json").write_text(text)
     with pytest.raises(ConfigError, match="cannot be read"):
-        compare(file, tmp_path / "none.json")
+        compare(tmp_path / "good.json", tmp_path / "bad.json")
+
+
+@pytest.mark.native
+def test_a_report_without_a_place_is_said_before_any_case(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RLX_COREML_ON_LINUX", "1")
+    monkeypatch.setattr(report_module, "in_child", lambda *_: pytest.fail("a case ran"))
+    (tmp_path / "file").touch()
+    for output in (tmp_path, tmp_path / "none" / "report.json", tmp_path / "file" / "report.json"):
+        assert cli.main(["doctor", "--only", "io/rank 0", "--output", str(output)]) == 1
+        assert "it cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.native
+def test_a_report_is_whole_when_a_write_fails(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLX_COREML_ON_LINUX", "1")
+    monkeypatch.setattr(report_module, "in_child", lambda case, units, dtype, _: Result(case, units, dtype, "ok"))
+    file = tmp_path / "report.json"
+    options = Options(file, only=["io/rank 0"], units=["cpu"], dtypes=["f32"])
+    run(options)
+    before = file.read_text()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report_module.os, "replace", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        run(options)
+    assert file.read_text() == before
+
+
+def test_an_interrupt_ends_the_case_too(monkeypatch):
+    processes = []
+
+    def interrupted(self, timeout=None):
+        processes.append(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ends("import time; time.sleep(60)")
+    assert processes[0].wait(10) < 0
 
 
 @pytest.mark.native

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,9 +75,10 @@ class Result:
 def run(options: Options, show: Callable[[Result], None] = lambda result: None) -> dict[str, Any]:
     """The report, which is written after each case too, so that nothing is lost.
 
-    Raises DeviceError where there is no Core ML, ConfigError when no case is left.
+    Raises DeviceError where there is no Core ML, ConfigError when no case is left or the file cannot be written.
     """
     pick("coreml")
+    _require_place(options.output)
     chosen = list(_chosen(options))
     if not chosen:
         raise ConfigError("doctor", f"no case matches {', '.join(options.only)}", "--list shows their names")
@@ -99,8 +100,38 @@ def run(options: Options, show: Callable[[Result], None] = lambda result: None) 
         report["summary"] = dict(Counter(each.status for each in results))
         report["text"] = describe(report["system"], results)
         report["results"] = [asdict(each) for each in results]
-        options.output.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        _write(options.output, report)
     return report
+
+
+def _require_place(path: Path) -> None:
+    """A run takes minutes: what would keep its report from being written is said before."""
+    if path.is_dir():
+        raise _unwritable(path, "it is a folder")
+    beside = _beside(path)
+    try:
+        beside.touch()
+        beside.unlink()
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from error
+
+
+def _write(path: Path, report: Mapping[str, Any]) -> None:
+    """The file is whole at any moment, whatever ends this process."""
+    beside = _beside(path)
+    try:
+        beside.write_text(json.dumps(report, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        os.replace(beside, path)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from error
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def _unwritable(path: Path, problem: str) -> ConfigError:
+    return ConfigError(f"report {str(path)!r}", f"it cannot be written: {problem}", "give another --output")
 
 
 def names(full: bool = True) -> dict[str, tuple[str, ...]]:
@@ -135,6 +166,9 @@ def in_child(case: str, units: str, dtype: str, seconds: float, command: Sequenc
         process.kill()
         output, noise = process.communicate()
         result.status, result.problem = "timeout", f"more than {seconds:g} s"
+    except BaseException:
+        process.kill()
+        raise
     result.answer = _answers(output)
     error = str(result.answer.pop("error", ""))
     if result.status == "ok":
@@ -210,19 +244,20 @@ def compare(old: Path, new: Path) -> list[str]:
     before, after = _read(old), _read(new)
     lines = []
     for key in sorted(before.keys() | after.keys()):
-        texts = [_kernel(table[key]) if key in table else "not asked" for table in (before, after)]
+        texts = [table.get(key, "not asked") for table in (before, after)]
         if texts[0] != texts[1]:
             lines.append(f"{' '.join(key)}: {texts[0]} -> {texts[1]}")
     return lines
 
 
-def _read(path: Path) -> dict[tuple[str, str, str], Result]:
+def _read(path: Path) -> dict[tuple[str, str, str], str]:
+    """What of each result does not change from run to run; raises ConfigError for a file that is no report."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
         results = [Result(**each) for each in report["results"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return {(str(result.case), str(result.units), str(result.dtype)): _kernel(result) for result in results}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"report {str(path)!r}", f"it cannot be read: {error!r}") from error
-    return {(result.case, result.units, result.dtype): result for result in results}
 
 
 def _kernel(result: Result) -> str:
