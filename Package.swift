@@ -31,8 +31,14 @@ var targets: [Target] = [
     .testTarget(name: "RLXBridgeTests", dependencies: ["RLXBridge", "CRLX"]),
 ]
 
+var products: [Product] = [
+    .library(name: "RLX", targets: ["RLX"]),
+    .library(name: "RLXBridge", type: .dynamic, targets: ["RLXBridge"]),
+]
+
 #if os(Linux)
 // Apple's Core ML API on our own runtime, so that the code that ships on Apple systems runs here too.
+products.append(.library(name: "CoreML", targets: ["CoreML"]))
 targets.append(.target(name: "CoreML", dependencies: ["MILRuntime", "MILFormat", "RLXKernels"]))
 targets.append(.testTarget(name: "CoreMLTests", dependencies: ["CoreML"], exclude: ["Apple", "Networks"]))
 for target in targets where ["RLX", "RLXTests"].contains(target.name) { target.dependencies.append("CoreML") }
@@ -45,9 +51,6 @@ for target in targets where target.name == "RLX" { target.dependencies.append("R
 let package = Package(
     name: "rlx_swift",
     platforms: [.macOS(.v14), .iOS(.v17)],
-    products: [
-        .library(name: "RLX", targets: ["RLX"]),
-        .library(name: "RLXBridge", type: .dynamic, targets: ["RLXBridge"]),
-    ],
+    products: products,
     targets: targets
 )

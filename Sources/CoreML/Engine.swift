@@ -143,7 +143,7 @@ extension LoweredFunction.Label {
     fileprivate var key: AnyHashable {
         switch self {
         case .string(let label): AnyHashable(label)
-        case .int64(let label): AnyHashable(NSNumber(value: label))
+        case .int64(let label): AnyHashable(label)
         }
     }
 

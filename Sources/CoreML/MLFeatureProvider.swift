@@ -7,7 +7,7 @@ public protocol MLFeatureProvider: AnyObject {
 }
 
 open class MLDictionaryFeatureProvider: NSObject, MLFeatureProvider {
-    public let dictionary: [String: MLFeatureValue]
+    open private(set) var dictionary: [String: MLFeatureValue]
 
     /// Values are feature values, or numbers, strings, multi arrays and dictionaries, which are wrapped.
     public init(dictionary: [String: Any]) throws {
@@ -16,9 +16,9 @@ open class MLDictionaryFeatureProvider: NSObject, MLFeatureProvider {
         self.dictionary = values
     }
 
-    public var featureNames: Set<String> { Set(dictionary.keys) }
-    public func featureValue(for featureName: String) -> MLFeatureValue? { dictionary[featureName] }
-    public subscript(featureName: String) -> MLFeatureValue? { dictionary[featureName] }
+    open var featureNames: Set<String> { Set(dictionary.keys) }
+    open func featureValue(for featureName: String) -> MLFeatureValue? { dictionary[featureName] }
+    open subscript(featureName: String) -> MLFeatureValue? { dictionary[featureName] }
 }
 
 extension MLFeatureValue {
@@ -44,7 +44,7 @@ public protocol MLBatchProvider: AnyObject {
 }
 
 open class MLArrayBatchProvider: NSObject, MLBatchProvider {
-    public let array: [any MLFeatureProvider]
+    open private(set) var array: [any MLFeatureProvider]
 
     public init(array: [any MLFeatureProvider]) { self.array = array }
 
@@ -59,6 +59,6 @@ open class MLArrayBatchProvider: NSObject, MLBatchProvider {
         }
     }
 
-    public var count: Int { array.count }
-    public func features(at index: Int) -> any MLFeatureProvider { array[index] }
+    open var count: Int { array.count }
+    open func features(at index: Int) -> any MLFeatureProvider { array[index] }
 }

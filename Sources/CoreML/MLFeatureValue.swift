@@ -25,13 +25,24 @@ open class MLFeatureValue: NSObject, NSCopying {
 
     /// Throws when the keys are not all integers or all strings.
     public convenience init(dictionary value: [AnyHashable: NSNumber]) throws {
-        let keys = value.keys.map(\.base)
-        guard keys.allSatisfy({ $0 is String }) || keys.allSatisfy({ $0 is NSNumber || $0 is any BinaryInteger })
-        else { throw MLModelError(.featureType, "the keys of a dictionary must be all strings or all integers") }
-        self.init(.dictionary(value))
+        let isNamed = value.keys.allSatisfy { $0.base is String }
+        self.init(.dictionary(isNamed ? value : try Self.numbered(value)))
     }
 
-    public var type: MLFeatureType {
+    /// Integers of every type become those that generated classes cast to; such a key is found by every integer.
+    private static func numbered(_ value: [AnyHashable: NSNumber]) throws -> [AnyHashable: NSNumber] {
+        var numbered: [AnyHashable: NSNumber] = [:]
+        for (key, number) in value {
+            let integer = (key.base as? any BinaryInteger).map { Int64(exactly: $0) }
+            guard let integer = integer ?? (key.base as? NSNumber)?.int64Value else {
+                throw MLModelError(.featureType, "the keys of a dictionary must be all strings or all integers")
+            }
+            numbered[integer] = number
+        }
+        return numbered
+    }
+
+    open var type: MLFeatureType {
         switch content {
         case .undefined(let type): type
         case .int64: .int64
@@ -43,37 +54,37 @@ open class MLFeatureValue: NSObject, NSCopying {
         }
     }
 
-    public var isUndefined: Bool {
+    open var isUndefined: Bool {
         if case .undefined = content { true } else { false }
     }
 
-    public var int64Value: Int64 {
+    open var int64Value: Int64 {
         if case .int64(let value) = content { value } else { 0 }
     }
 
-    public var doubleValue: Double {
+    open var doubleValue: Double {
         if case .double(let value) = content { value } else { 0 }
     }
 
-    public var stringValue: String {
+    open var stringValue: String {
         if case .string(let value) = content { value } else { "" }
     }
 
-    public var multiArrayValue: MLMultiArray? {
+    open var multiArrayValue: MLMultiArray? {
         if case .multiArray(let value) = content { value } else { nil }
     }
 
-    public var dictionaryValue: [AnyHashable: NSNumber] {
+    open var dictionaryValue: [AnyHashable: NSNumber] {
         if case .dictionary(let value) = content { value } else { [:] }
     }
 
-    public var sequenceValue: MLSequence? {
+    open var sequenceValue: MLSequence? {
         if case .sequence(let value) = content { value } else { nil }
     }
 
-    public func copy(with zone: NSZone? = nil) -> Any { self }
+    open func copy(with zone: NSZone? = nil) -> Any { self }
 
-    public func isEqual(to value: MLFeatureValue) -> Bool {
+    open func isEqual(to value: MLFeatureValue) -> Bool {
         switch (content, value.content) {
         case (.undefined(let a), .undefined(let b)): a == b
         case (.int64(let a), .int64(let b)): a == b

@@ -4,11 +4,13 @@ import Foundation
 @available(macOS 15, iOS 18, *)
 extension MLModel {
     public func prediction(from inputs: [String: MLTensor]) async throws -> [String: MLTensor] {
-        try tensors(of: engine.predict(arrays(inputs), options: MLPredictionOptions()))
+        try checkNotCancelled()
+        return try tensors(of: engine.predict(arrays(inputs), options: MLPredictionOptions()))
     }
 
     public func prediction(from inputs: [String: MLTensor], using state: MLState) async throws -> [String: MLTensor] {
-        try tensors(of: engine.predict(arrays(inputs), state: state, options: MLPredictionOptions()))
+        try checkNotCancelled()
+        return try tensors(of: engine.predict(arrays(inputs), state: state, options: MLPredictionOptions()))
     }
 
     private func arrays(_ tensors: [String: MLTensor]) throws -> MLDictionaryFeatureProvider {

@@ -1,13 +1,13 @@
-// MLModel: loading. Predictions are in MLModel+Prediction.swift.
+// MLModel: loading, and the predictions that subclasses may override. Others are in MLModel+Prediction.swift.
 import Foundation
 import MILFormat
 
 open class MLModel: NSObject {
-    public let configuration: MLModelConfiguration
+    open private(set) var configuration: MLModelConfiguration
     let engine: Engine
     let package: Package
 
-    public var modelDescription: MLModelDescription { engine.description }
+    open var modelDescription: MLModelDescription { engine.description }
 
     init(_ package: Package, _ configuration: MLModelConfiguration) throws {
         self.configuration = configuration
@@ -37,7 +37,7 @@ open class MLModel: NSObject {
         onBackground { handler(Result { try MLModel(contentsOf: url, configuration: configuration) }) }
     }
 
-    public class func load(
+    open class func load(
         _ asset: MLModelAsset, configuration: MLModelConfiguration,
         completionHandler handler: @escaping @Sendable (MLModel?, (any Error)?) -> Void
     ) {
@@ -50,12 +50,12 @@ open class MLModel: NSObject {
         }
     }
 
-    public class func load(asset: MLModelAsset, configuration: MLModelConfiguration) async throws -> MLModel {
+    open class func load(asset: MLModelAsset, configuration: MLModelConfiguration) async throws -> MLModel {
         try MLModel(asset.package, configuration)
     }
 
     /// Weights and biases by the name of their layer, as arrays; of updatable models the numbers of their updates.
-    public func parameterValue(for key: MLParameterKey) throws -> Any {
+    open func parameterValue(for key: MLParameterKey) throws -> Any {
         guard let value = try package.model.parameterValue(key, configuration) else {
             throw MLModelError(.parameters, "the model has no parameter '\(key)'")
         }
@@ -63,6 +63,50 @@ open class MLModel: NSObject {
     }
 
     public static var availableComputeDevices: [MLComputeDevice] { MLComputeDevice.allComputeDevices }
+
+    // MARK: Predictions
+
+    open func prediction(from input: any MLFeatureProvider) throws -> any MLFeatureProvider {
+        try engine.predict(input, options: MLPredictionOptions())
+    }
+
+    open func prediction(
+        from input: any MLFeatureProvider, options: MLPredictionOptions
+    ) throws -> any MLFeatureProvider {
+        try engine.predict(input, options: options)
+    }
+
+    open func predictions(fromBatch inputBatch: any MLBatchProvider) throws -> any MLBatchProvider {
+        try predictions(from: inputBatch, options: MLPredictionOptions())
+    }
+
+    /// Output backings are ignored.
+    open func predictions(
+        from inputBatch: any MLBatchProvider, options: MLPredictionOptions
+    ) throws -> any MLBatchProvider {
+        MLArrayBatchProvider(
+            array: try (0..<inputBatch.count).map { index in
+                try engine.predict(inputBatch.features(at: index), options: MLPredictionOptions())
+            })
+    }
+
+    /// Zeros; an empty state for a model without state.
+    @available(macOS 15, iOS 18, *)
+    open func makeState() -> MLState { MLState(modelDescription.stateDescriptionsByName) }
+
+    @available(macOS 15, iOS 18, *)
+    open func prediction(
+        from inputFeatures: any MLFeatureProvider, using state: MLState
+    ) throws -> any MLFeatureProvider {
+        try engine.predict(inputFeatures, state: state, options: MLPredictionOptions())
+    }
+
+    @available(macOS 15, iOS 18, *)
+    open func prediction(
+        from inputFeatures: any MLFeatureProvider, using state: MLState, options: MLPredictionOptions
+    ) throws -> any MLFeatureProvider {
+        try engine.predict(inputFeatures, state: state, options: options)
+    }
 }
 
 /// Core ML calls handlers on some queue of its own, whatever they capture.

@@ -7,19 +7,19 @@ public enum MLComputeUnits: Int, Sendable {
 
 /// Kept as on Apple systems; our runtime has only one processor to choose.
 open class MLModelConfiguration: NSObject, NSCopying {
-    public var computeUnits = MLComputeUnits.all
-    public var allowLowPrecisionAccumulationOnGPU = false
-    public var parameters: [MLParameterKey: Any]?
-    public var modelDisplayName: String?
+    open var computeUnits = MLComputeUnits.all
+    open var allowLowPrecisionAccumulationOnGPU = false
+    open var parameters: [MLParameterKey: Any]?
+    open var modelDisplayName: String?
     /// Nil: the default function.
     @available(macOS 15, iOS 18, *)
-    public var functionName: String?
+    open var functionName: String?
     @available(macOS 14.4, iOS 17.4, *)
-    public var optimizationHints = MLOptimizationHints()
+    open var optimizationHints = MLOptimizationHints()
 
     public override init() {}
 
-    public func copy(with zone: NSZone? = nil) -> Any {
+    open func copy(with zone: NSZone? = nil) -> Any {
         let copy = MLModelConfiguration()
         copy.computeUnits = computeUnits
         copy.allowLowPrecisionAccumulationOnGPU = allowLowPrecisionAccumulationOnGPU

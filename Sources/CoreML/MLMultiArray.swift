@@ -9,11 +9,11 @@ open class MLMultiArray: NSObject {
     private let byteCount: Int
     private let deallocator: (UnsafeMutableRawPointer) -> Void
 
-    public var shape: [NSNumber] { layout.shape.map { NSNumber(value: $0) } }
+    open var shape: [NSNumber] { layout.shape.map { NSNumber(value: $0) } }
     /// Counted in scalars; rows may be padded.
-    public var strides: [NSNumber] { layout.strides.map { NSNumber(value: $0) } }
+    open var strides: [NSNumber] { layout.strides.map { NSNumber(value: $0) } }
     /// The product of the shape.
-    public var count: Int { layout.count }
+    open var count: Int { layout.count }
 
     /// Contiguous, in C order. The contents are undefined; here they are no numbers.
     public convenience init(shape: [NSNumber], dataType: MLMultiArrayDataType) throws {
@@ -60,7 +60,7 @@ open class MLMultiArray: NSObject {
 
     /// Copies into an array of the same shape, converting type and layout.
     @available(macOS 15, iOS 18, *)
-    public func transfer(to destinationMultiArray: MLMultiArray) {
+    open func transfer(to destinationMultiArray: MLMultiArray) {
         precondition(layout.shape == destinationMultiArray.layout.shape, "transfer(to:) needs equal shapes")
         view.copy(to: destinationMultiArray.view)
     }

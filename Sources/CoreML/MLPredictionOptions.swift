@@ -2,9 +2,9 @@
 import Foundation
 
 open class MLPredictionOptions: NSObject {
-    public var usesCPUOnly = false
+    open var usesCPUOnly = false
     /// Arrays that outputs should be written into, by name; they may be ignored.
-    public var outputBackings: [String: Any] = [:]
+    open var outputBackings: [String: Any] = [:]
 
     public override init() {}
 }

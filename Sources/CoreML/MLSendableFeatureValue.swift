@@ -115,7 +115,7 @@ extension MLSendableFeatureValue.Content {
             } else {
                 var numbered: [Int: Double] = [:]
                 for (key, value) in pairs {
-                    guard let key = key.base as? Int ?? (key.base as? NSNumber)?.intValue else { return nil }
+                    guard let key = (key.base as? Int64).map(Int.init) else { return nil }
                     numbered[key] = value.doubleValue
                 }
                 self = .integerKeys(numbered)
@@ -168,7 +168,9 @@ extension MLSendableFeatureValue {
         case .stringKeys(let pairs):
             MLFeatureValue(checked: Dictionary(uniqueKeysWithValues: pairs.map { ($0, NSNumber(value: $1)) }))
         case .integerKeys(let pairs):
-            MLFeatureValue(checked: Dictionary(uniqueKeysWithValues: pairs.map { ($0, NSNumber(value: $1)) }))
+            MLFeatureValue(
+                checked: Dictionary(
+                    uniqueKeysWithValues: pairs.map { (Int64($0), NSNumber(value: $1)) }))
         case .array(let array):
             array.feature.multiArrayValue?.copied.map { MLFeatureValue(multiArray: $0) } ?? array.feature
         }

@@ -14,17 +14,17 @@ open class MLTask: NSObject {
     /// Tasks are made by subclasses of this module only.
     override init() {}
 
-    public var state: MLTaskState { lock.withLock { lockedState } }
-    public var error: (any Error)? { lock.withLock { lockedError } }
+    open var state: MLTaskState { lock.withLock { lockedState } }
+    open var error: (any Error)? { lock.withLock { lockedError } }
 
     /// Starts a task that is suspended.
-    public func resume() {
+    open func resume() {
         guard move(from: [.suspended], to: .running) else { return }
         onBackground { [self] in run() }
     }
 
     /// Asks the task to end early. It ends with an error.
-    public func cancel() {
+    open func cancel() {
         if move(from: [.suspended], to: .cancelling) {
             onBackground { [self] in run() }
         } else {

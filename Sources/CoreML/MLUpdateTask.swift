@@ -58,7 +58,7 @@ open class MLUpdateTask: MLTask {
     }
 
     /// From a progress handler: goes on with other numbers from the next mini-batch on.
-    public func resume(withParameters updateParameters: [MLParameterKey: Any]) {
+    open func resume(withParameters updateParameters: [MLParameterKey: Any]) {
         parameterLock.withLock { changes.append(updateParameters) }
         resume()
     }

@@ -17,6 +17,20 @@ import Testing
         #expect(!one.isEqual(to: MLFeatureValue(int64: 1)))
     }
 
+    @Test func integerKeys() throws {
+        let values = [
+            try MLFeatureValue(dictionary: [1: 0.5]), try MLFeatureValue(dictionary: [Int64(1): 0.5]),
+            try MLFeatureValue(dictionary: [UInt8(1): 0.5]), MLFeatureValue(MLSendableFeatureValue([1: 0.5])),
+            try #require(try features(["a": [1: 0.5]])["a"]), try MLFeatureValue(dictionary: [NSNumber(value: 1): 0.5]),
+        ]
+        for value in values {
+            #expect(value.dictionaryValue as? [Int64: Double] == [1: 0.5])
+            #expect(value.dictionaryValue[1] == 0.5 && value.dictionaryValue[UInt8(1)] == 0.5)
+            #expect(value == values[0])
+        }
+        #expect(throws: MLModelError.self) { try MLFeatureValue(dictionary: [UInt64.max: 1]) }
+    }
+
     @Test func dictionaryProviders() throws {
         let ones = try array([1], [1])
         let provider = try features(["a": 1, "b": 2.5, "c": "text", "d": ones, "e": MLFeatureValue(int64: 9)])

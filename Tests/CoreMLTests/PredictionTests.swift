@@ -114,6 +114,37 @@ import Testing
         #expect(numbers(output.featureValue(for: "y")?.multiArrayValue) == Fixture.product(x).map { $0 + 0.5 })
     }
 
+    /// A task that was cancelled predicts nothing more, whichever form it awaits.
+    @Test func cancelledTasks() async throws {
+        let codes = await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            var codes: [MLModelError.Code?] = []
+            func run(_ predict: () async throws -> Void) async {
+                do {
+                    try await predict()
+                    codes.append(nil)
+                } catch {
+                    codes.append((error as? MLModelError)?.code)
+                }
+            }
+            await run {
+                let (model, x) = (try Fixture.model("linear32"), try array([Float](repeating: 1, count: 8), [2, 4]))
+                _ = try await model.prediction(from: features(["x": x]))
+            }
+            await run {
+                let x = MLTensor(ones: [2, 4], scalarType: Float.self)
+                _ = try await Fixture.model("linear32").prediction(from: ["x": x])
+            }
+            await run {
+                let model = try Fixture.model("state")
+                let x = try array([1, 2, 3, 4], [1, 4], .float16)
+                _ = try await model.prediction(from: features(["x": x]), using: model.makeState())
+            }
+            return codes
+        }.value
+        #expect(codes.count == 3 && codes.allSatisfy { $0 == MLModelError.Code.predictionCancelled })
+    }
+
     @Test func withHandlers() async throws {
         let url: URL = try await withCheckedThrowingContinuation { continuation in
             MLModel.compileModel(at: Fixture.url("linear32")) { continuation.resume(with: $0) }

@@ -42,6 +42,17 @@ import Testing
         #expect(try OnDeviceUpdater.weights(of: url, layer: "out") != before)
     }
 
+    @Test func doubles() throws {
+        let model = try Fixture.model("linear32")
+        let row = try RenamingProvider(dictionary: ["X": array([Float](repeating: 1, count: 8), [2, 4])])
+        #expect(row.featureNames == ["x"])
+        let options = QuietOptions()
+        options.outputBackings = ["no such output": 1]
+        let output = try model.prediction(from: row, options: options)
+        #expect(output.featureValue(for: "y")?.multiArrayValue?.count == 12)
+        #expect(try model.predictions(fromBatch: LoopingBatch(array: [row])).count == 5)
+    }
+
     @Test func decodingLoop() async throws {
         let decoder = try Decoder(contentsOf: MLModel.compileModel(at: Fixture.url("state"), ()))
         #expect(try await decoder.decode([[1, 2, 3, 4], [1, 1, 1, 1]]) == [[1, 2, 3, 4], [2, 3, 4, 5]])

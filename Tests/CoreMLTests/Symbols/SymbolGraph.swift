@@ -109,10 +109,11 @@ enum Toolchain {
         .deletingLastPathComponent()
 
     static var searchPaths: [String] {
-        [
-            "-I", buildFolder.appendingPathComponent("Modules").path, "-Xcc",
-            "-fmodule-map-file=" + buildFolder.appendingPathComponent("RLXKernels.build/module.modulemap").path,
-        ]
+        let targets = (try? FileManager.default.contentsOfDirectory(atPath: buildFolder.path)) ?? []
+        let ofC = targets.map { buildFolder.appendingPathComponent($0 + "/module.modulemap").path }
+            .filter { FileManager.default.fileExists(atPath: $0) }
+        return ["-I", buildFolder.appendingPathComponent("Modules").path]
+            + ofC.sorted().flatMap { ["-Xcc", "-fmodule-map-file=" + $0] }
     }
 
     #if arch(arm64)
