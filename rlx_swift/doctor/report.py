@@ -157,18 +157,18 @@ def in_child(case: str, units: str, dtype: str, seconds: float, command: Sequenc
     result = Result(case, units, dtype, "ok")
     environment = {**os.environ, "RLX_COREML_UNITS": units}
     arguments = [*(command or CHILD), case, dtype, units]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-    )
-    try:
-        output, noise = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, noise = process.communicate()
-        result.status, result.problem = "timeout", f"more than {seconds:g} s"
-    except BaseException:
-        process.kill()
-        raise
+    ) as process:
+        try:
+            output, noise = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, noise = process.communicate()
+            result.status, result.problem = "timeout", f"more than {seconds:g} s"
+        except BaseException:
+            process.kill()
+            raise
     result.answer = _answers(output)
     error = str(result.answer.pop("error", ""))
     if result.status == "ok":
