@@ -311,14 +311,12 @@ def checked_init(init: Init, type: TensorType, subject: str) -> Any:
     if array.ndim and array.shape != type.shape:
         raise ShapeError(subject, f"expected an initial value of shape {type.shape}, got {array.shape}")
     if not any(array.strides) and array.size:  # one number for all elements takes no memory for each
-        return np.broadcast_to(array[(0,) * array.ndim].copy(), type.shape)
+        return np.broadcast_to(_frozen(np.asarray(array[(0,) * array.ndim])), type.shape)
     return _frozen(array)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """The values in memory that nobody writes: graphs made from one another share them."""
-    if type(array) is np.ndarray and array.base is None and array.flags.c_contiguous and not array.flags.writeable:
+    """The values in memory that nobody can write: graphs made from one another share them."""
+    if type(array) is np.ndarray and type(array.base) is bytes and array.flags.c_contiguous and array.flags.aligned:
         return array
-    copy = np.array(array, order="C")
-    copy.flags.writeable = False
-    return copy
+    return np.ndarray(array.shape, array.dtype, array.tobytes())  # an array's own flag can be set back

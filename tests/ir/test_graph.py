@@ -8,6 +8,7 @@ import pytest
 import rlx_swift as rlx
 from rlx_swift import interp, ops
 from rlx_swift.errors import DTypeError, FeedError, GraphError, NameNotFoundError, ShapeError
+from rlx_swift.ir.rewrite import Copy
 
 
 @pytest.fixture
@@ -121,6 +122,24 @@ def test_arrays_become_constants_of_their_own_dtype(g):
     assert ([1.0, 2.0] + x).dtype is rlx.f32
     with pytest.raises(DTypeError):
         x + np.array([1, 2])
+
+
+def test_nobody_can_change_what_a_graph_was_given(g):
+    """Not by a view from before the array was made read-only, nor by making it writable again."""
+    value = np.ones((2, 2), np.float32)
+    view = value[:]
+    value.flags.writeable = False
+    kept = [g.param("w", (2, 2), value), g.buffer("b", (2, 2), value), g.constant(value)]
+    view[:] = 5
+    value.flags.writeable = True
+    value[:] = 7
+    kept.append(g.buffer("one", (2, 2), 1.0))
+    for tensor in kept:
+        assert (tensor.producer.value == 1).all()
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            tensor.producer.value.flags.writeable = True
+    again = Copy(g).graph
+    assert np.shares_memory(again.params["w"].producer.value, kept[0].producer.value)
 
 
 def test_equal_scalars_share_a_constant_and_zeros_keep_their_sign(g):
