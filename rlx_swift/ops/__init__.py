@@ -87,7 +87,7 @@ from .softmax_cross_entropy import softmax_cross_entropy_with_logits
 from .statistics import norm, std, var
 from .trigonometry import acos, asin, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
-OWN = frozenset(registry())  # beside those that callers make
+OWN = frozenset(registry().values())  # beside those that callers make
 
 __all__ = [
     "abs",

@@ -1,8 +1,9 @@
 """Lowered training programs in files, by what they were made from, so that the next process need not make them.
 
 An entry's name is a hash of the graph, of the recipe, of this package's files and of the versions below it; what cannot
-be told by its content, such as a user's own optimizer or op, has no entry. An entry says its own hash: one that is
-damaged, or a folder that cannot be read or written, is as no entry.
+be told by its content, such as a user's own optimizer or op, has no entry, and nothing has when this package's files
+are no longer those that were imported. An entry says its own hash: one that is damaged, or a folder that cannot be read
+or written, is as no entry.
 
 RLX_CACHE names the folder; empty or "0" is none. The oldest entries go when all take more than 256 MB.
 """
@@ -14,12 +15,15 @@ import functools
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +40,8 @@ FORMAT = b"rlx1"
 LARGEST = 1 << 28  # bytes of all entries
 LARGEST_HASHED = 1 << 22  # bytes of a graph's constants
 _PACKAGE = Path(__file__).resolve().parents[1]
+_IMPORTED = time.time_ns()
+_is_entry = re.compile(r"[0-9a-f]{64}(\.\w+)?").fullmatch  # what is written first has a suffix
 
 
 def cached(key: str, make: Callable[[], Artifact]) -> Artifact:
@@ -46,7 +52,8 @@ def cached(key: str, make: Callable[[], Artifact]) -> Artifact:
     path = folder / key
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, struct.error):
         found = _read(path)
-        os.utime(path)  # it was of use: others go first
+        with contextlib.suppress(OSError):  # of a folder that is only to be read
+            os.utime(path)  # it was of use: others go first
         return found
     made = make()
     with contextlib.suppress(OSError):
@@ -61,8 +68,9 @@ def source(kind: str, recipe: Recipe, forward: Graph) -> str:
     parts: list[Any] = [each.optimizer for each in rule.assignments] + [recipe.policy]
     if rule.clip is not None:
         parts.append(rule.clip)
-    own = all(type(part).__module__.startswith("rlx_swift.") and is_dataclass(part) for part in parts)
-    if not own or any(node.op.name not in ops.OWN for node in forward.nodes) or _folder() is None:
+    own = all(map(_is_own, parts)) and all(node.op in ops.OWN for node in forward.nodes)
+    code = _fingerprint() if own and _folder() is not None else None
+    if code is None:
         return ""
     if sum(t.producer.value.nbytes for t in forward.constants) > LARGEST_HASHED:  # type: ignore[union-attr]
         return ""
@@ -73,21 +81,31 @@ def source(kind: str, recipe: Recipe, forward: Graph) -> str:
             kind, forward.to_json(), recipe.loss, recipe.scaled, dtypes, sorted(policy.wide), rule.ema, repr(rule.clip),
             [[type(each.optimizer).__qualname__, repr(asdict(each.optimizer)), each.params, each.lr_scale]
              for each in rule.assignments],
-            list(rule.shapes), _fingerprint(),
+            list(rule.shapes), code,
         ])
     except (RlxError, TypeError, ValueError):
         return ""
     return "" if " at 0x" in text else hashlib.sha256(text.encode()).hexdigest()  # a function is no content
 
 
+def _is_own(part: object) -> bool:
+    """Whether it is data of a class of this package's, whose methods nobody has replaced."""
+    classes = type(part).__mro__[:-1]
+    methods = (f for kind in classes for name, f in vars(kind).items() if not name.startswith("__"))
+    modules = [f.__globals__["__name__"] for f in methods if isinstance(f, FunctionType)]
+    return is_dataclass(part) and all(m.startswith("rlx_swift.") for m in (*(k.__module__ for k in classes), *modules))
+
+
 @functools.cache
-def _fingerprint() -> list[Any]:
-    """Of the code that makes programs."""
+def _fingerprint() -> list[Any] | None:
+    """Of the code that makes programs; None where the files have changed since, and so do not tell."""
     files = []
     for folder, _, names in os.walk(_PACKAGE):
         for name in names:
             if name.endswith(".py"):
                 status = os.stat(os.path.join(folder, name))
+                if status.st_ctime_ns > _IMPORTED:
+                    return None
                 files.append([os.path.join(folder, name), status.st_size, status.st_mtime_ns])
     return [sys.version, np.__version__, sorted(files)]
 
@@ -96,9 +114,9 @@ def _folder() -> Path | None:
     named = os.environ.get("RLX_CACHE")
     if named is not None:
         return Path(named) if named not in ("", "0") else None
-    if sys.platform == "darwin":
-        return Path("~/Library/Caches/rlx_swift").expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rlx_swift"
+    usual = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = os.path.expanduser(usual)
+    return Path(folder, "rlx_swift") if os.path.isabs(folder) else None  # who has no home has no cache
 
 
 def _read(path: Path) -> Artifact:
@@ -110,8 +128,8 @@ def _read(path: Path) -> Artifact:
 
 def _write(path: Path, data: bytes) -> None:
     """Whole or not at all, also when others write the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent)
+    path.parent.mkdir(0o700, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(FORMAT + hashlib.sha256(data).digest() + data)
@@ -122,9 +140,9 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _evict(folder: Path) -> None:
-    entries = sorted(((x.stat().st_mtime_ns, x.stat().st_size, x.path) for x in os.scandir(folder)), reverse=True)
+    entries = [(x.stat(), x.path) for x in os.scandir(folder) if _is_entry(x.name)]
     total = 0
-    for _, size, path in entries:
+    for _, size, path in sorted(((s.st_mtime_ns, s.st_size, path) for s, path in entries), reverse=True):
         total += size
         if total > LARGEST:
             os.unlink(path)

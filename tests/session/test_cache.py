@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -105,6 +106,23 @@ def test_what_no_hash_tells_is_not_kept(folder):
     assert not folder.exists()
 
 
+def test_what_is_replaced_is_not_kept(folder, monkeypatch):
+    """An optimizer's method, an op under the name of another, and files that are not what was imported."""
+    with monkeypatch.context() as patch:
+        patch.setattr(rlx.Adam, "update", lambda self, xp, grad, state, param, **scalars: (param, state))
+        trained()
+    g = rlx.Graph("other")
+    relu = replace(rlx.ir.op.find_op("relu"), listed=False)
+    (h,) = g.apply(relu, (g.input("x", (2, 4)) @ g.param("w", (4, 3), 0.1),), rlx.ir.op.NoAttrs())
+    g.set_outputs({"loss": h.sum()})
+    begun(g).step({"x": mlp_data(2)["x"]})
+    monkeypatch.setattr(cache, "_IMPORTED", 0)
+    cache._fingerprint.cache_clear()
+    trained()
+    cache._fingerprint.cache_clear()
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("damage", [
     lambda b: b"", lambda b: b[:-9] + bytes([b[-9] ^ 1]) + b[-8:], lambda b: b"rlx0" + b[4:],
     lambda b: b[:4] + hashlib.sha256(bytes(8) + b"x").digest() + bytes(8) + b"x",
@@ -127,10 +145,34 @@ def test_without_a_folder_everything_is_made(tmp_path, monkeypatch, made):
     assert len(made) == 8
 
 
+def test_whoever_has_no_home_has_no_cache(monkeypatch, made):
+    monkeypatch.delenv("RLX_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # what it does for a user whom nobody knows
+    trained()
+    assert len(made) == 4 and cache._folder() is None
+
+
+def test_a_folder_that_is_only_to_be_read_is_read(folder, monkeypatch, made):
+    def refuse(path):
+        raise PermissionError(path)
+
+    expected = trained()
+    monkeypatch.setattr(os, "utime", refuse)
+    monkeypatch.setattr(cache, "_write", lambda path, data: refuse(path))
+    made.clear()
+    assert trained() == expected and len(made) == 1
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_the_oldest_go_first(folder, monkeypatch):
     trained()
     sizes = [entry.stat().st_size for entry in folder.iterdir()]
     monkeypatch.setattr(cache, "LARGEST", sum(sizes))
+    foreign = folder / "thesis.txt"
+    foreign.write_bytes(bytes(10**6))
+    os.utime(foreign, (0, 0))
     trained(ema=0.5)
+    foreign.unlink()  # what the cache did not write it does not take away
     assert len(list(folder.iterdir())) < 6
     assert sum(entry.stat().st_size for entry in folder.iterdir()) <= sum(sizes)
