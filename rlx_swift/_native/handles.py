@@ -7,6 +7,7 @@ SessionError. What is not closed goes with the garbage collector.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -220,14 +221,17 @@ class _LentRun:
         self._names = [new("char[]", text(name)) for name in names]  # rlx_feed only points to them
         self._feeds = new("rlx_feed[]", [(name,) for name in self._names])
         self._entries = [self._feeds[index] for index in range(len(self._names))]
+        self._lock = threading.Lock()
 
     def __call__(self, arrays: Iterable[Array]) -> None:
         session, view = self._session._pointer, self._native.ffi.from_buffer
         views = [view(a if a.flags.c_contiguous else np.ascontiguousarray(a)) for a in arrays]
-        for entry, memory in zip(self._entries, views, strict=True):
-            entry.data, entry.bytes = memory, len(memory)
         slot = self._native.errors.pointer
-        check(self._native, self._native.lib.rlx_session_run_feeds(session, self._feeds, len(views), slot), slot)
+        with self._lock:  # the library reads the structs while other threads of Python's run
+            for entry, memory in zip(self._entries, views, strict=True):
+                entry.data, entry.bytes = memory, len(memory)
+            status = self._native.lib.rlx_session_run_feeds(session, self._feeds, len(views), slot)
+        check(self._native, status, slot)
 
 
 def _function(library: Native, name: str | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ class Steps:
         self._results = {name: session.buffer(name) for name in records}
         for index, ending in enumerate(records.values()):
             self._records[index].ending = enum_value(self._native, "ending", ending)
-        self._done = new("int64_t *")
+        self._done, self._lock = new("int64_t *"), threading.Lock()
         self._steps = struct(
             self._native, "rlx_steps", feeds=self._feeds, feed_count=len(feeds), records=self._records,
             record_count=len(records),
@@ -47,6 +48,12 @@ class Steps:
 
         Raises what the first of the runs raises. Before a later one that would raise, the call ends.
         """
+        with self._lock:  # the library reads the structs while other threads of Python's run
+            return self._call(count, feeds, nanoseconds)
+
+    def _call(
+        self, count: int, feeds: Iterable[tuple[Array, Array | None]], nanoseconds: int
+    ) -> tuple[int, dict[str, Array]]:
         view, null = self._native.ffi.from_buffer, self._native.ffi.NULL
         alive: list[Any] = []
         for index, (values, places) in enumerate(feeds):

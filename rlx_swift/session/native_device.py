@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -101,8 +102,11 @@ class NativeExecutable:
             check_ranges(self._ranges, feeds)  # says the same with the input's own name and indices
             raise
         if self._written:
-            for name, (buffer, type) in self._written.items():
-                self._store.put(name, _result(buffer, type))
+            self._keep_written()
+
+    def _keep_written(self) -> None:
+        for name, (buffer, type) in self._written.items():
+            self._store.put(name, _result(buffer, type))
 
     def direct(self) -> Direct | None:
         if self._written or self._holed or any(type.dtype is bool_ for _, type in self._results.values()):
@@ -111,8 +115,6 @@ class NativeExecutable:
         return Direct({**self._feeds, **self._scalars}, outputs, self._lent, self._session.run, self._run_lent)
 
     def repeated(self, endings: Mapping[str, str]) -> Repeat | None:
-        if self._written:
-            return None
         from .._native.steps import Steps
 
         features, outputs = self._made.inputs.values(), self._made.outputs
@@ -122,11 +124,12 @@ class NativeExecutable:
         def repeat(feeds: Mapping[str, Series], count: int) -> Ran:
             try:
                 check_ranges(self._holed, {name: _read(feeds[name]) for name in self._holed})
-                given = [feeds[name] for name in self._made.inputs]
-                taken = [(x.astype(d, copy=False), places) for (x, places), d in zip(given, dtypes, strict=True)]
+                taken = [_as(feeds[name], dtype) for name, dtype in zip(self._made.inputs, dtypes, strict=True)]
                 done, results = run(count, taken, CALL_NANOSECONDS)
             except FeedError:
                 return Ran(0, {})
+            if done:
+                self._keep_written()
             return Ran(done, {name: results[feature].ravel() for name, feature in outputs.items()})
 
         return repeat
@@ -195,6 +198,11 @@ def boundary_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _read(series: Series) -> np.ndarray:
     return series.values if series.places is None else series.values[series.places]
+
+
+def _as(series: Series, dtype: np.dtype[Any]) -> Series:
+    """As a feed of that dtype takes it; of values that must be converted, only those that are read."""
+    return series if series.values.dtype == dtype else Series(_read(series).astype(dtype))
 
 
 def _result(buffer: np.ndarray, type: TensorType) -> np.ndarray:

@@ -31,9 +31,9 @@ from .interrupt import Interrupt
 from .names import require_unreserved
 from .programs import Recipe, evaluation_graph, prediction_graph
 from .report import Eligible, StepReport, Unsupported, UpdatePath
-from .resident import ResidentLoop, StepReports
+from .resident import ResidentLoop, StepReports, Taken
 from .scaling import loss_scale
-from .staging import StagedList, staged
+from .staging import staged
 from .state import OptimizerState
 from .trainer import Trainer
 from .update_task import UpdateTask, eligibility
@@ -55,7 +55,7 @@ class TrainingSession:
         device: "numpy", "cpu", "coreml", or None for the best present.
         loss: the output to minimise; by default "loss", or the only one.
 
-    Whatever a method raises, the session goes on as if the call had not been made.
+    Whatever a method raises, the session goes on as if the call had not been made. One thread at a time may use it.
 
     Raises:
         NameNotFoundError: `trainable` or `initial` names what the graph does not have.
@@ -268,17 +268,22 @@ class TrainingSession:
         a sequence, and its `losses`.
 
         Where `resident_reason` is empty one call of the device makes many of them, from batches that are in memory: the
-        next epoch of `rlx.batches`, or dicts of arrays of the inputs' own types. Other iterables are read to their end
-        first. When an update fails, those before it stand. Ctrl-C acts between two updates.
+        next epoch of `rlx.batches`, or a list of dicts of arrays of the inputs' own types. Other iterables make each
+        batch after the update from the one before it. When an update fails, those before it stand. Ctrl-C acts between
+        two updates.
 
         Raises as `step` does.
         """
-        if isinstance(batches, Mapping):
-            raise ConfigError("run_steps batches", "expected batches, got a single dict", "use step(), or a list")
-        loop, taken, done = ResidentLoop(self), [], 0
-        data = staged(batches)
-        data = StagedList(list(batches)) if data is None else data
+        if isinstance(batches, Mapping) or not isinstance(batches, Iterable):
+            got = "a single dict" if isinstance(batches, Mapping) else repr(batches)
+            raise ConfigError("run_steps batches", f"expected batches, got {got}", "use step(), or a list")
+        loop, data, taken, done = ResidentLoop(self), staged(batches), [], 0
         with Interrupt() as interrupt:
+            if data is None:
+                for batch in batches:
+                    with interrupt.held:
+                        taken.append(Taken.one(self.step(batch)))
+                return StepReports(taken)
             while done < len(data):
                 with interrupt.held:
                     taken.append(loop.take(data, done))

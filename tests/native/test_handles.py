@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from rlx_swift import errors
 from rlx_swift._native import Feature, NativeSession, Program, Store, check_device, native
+from rlx_swift._native.steps import Steps
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("no_leaks")]
 
@@ -93,6 +95,28 @@ def test_feeds_lent_for_one_run() -> None:
     session.close()
     with pytest.raises(errors.SessionError, match="closed"):
         run([ids, x])
+
+
+def test_calls_from_two_threads_do_not_mix() -> None:
+    _store, session = step_session()
+    run, ids = Steps(session, ["x", "ids"], {"total": "none"}), np.zeros((1, 2), np.int32)
+
+    def call(value: float, meanwhile: Callable[[], None]) -> float:
+        def feeds() -> Iterator[tuple[np.ndarray, None]]:
+            yield np.full((1, 2, 3), value, np.float32), None
+            meanwhile()
+            yield ids, None
+
+        return float(run(1, feeds(), 0)[1]["total"].item())
+
+    other = threading.Thread(target=call, args=(10.0, lambda: None))
+
+    def start() -> None:
+        other.start()
+        other.join(0.05)
+
+    assert call(1.0, start) == W.sum() + 6
+    other.join()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.bool_])

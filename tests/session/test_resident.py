@@ -209,6 +209,35 @@ def test_batches_of_a_class_of_ones_own_are_what_it_makes():
 
 
 @pytest.mark.native
+def test_batches_are_made_when_their_turn_comes():
+    """By a generator that looks at the run and writes to the same memory again."""
+    def stream(ts):
+        batch = mlp_data(8)
+        for _ in range(6):
+            batch["x"][:] = ts.steps + ts.param("w1")[0, 0]
+            yield batch
+
+    many, single = session(), session()
+    many.run_steps(stream(many))
+    one_by_one(single, stream(single))
+    same(many, single)
+    assert many.steps == 6
+
+
+@pytest.mark.native
+def test_buffers_that_are_only_written_are_as_after_the_last(counted):
+    g = rlx.Graph("written")
+    y = g.input("x", (8, 4)) @ g.param("w", (4, 2), init=0.1)
+    g.assign(g.buffer("mean", (2,)), y.mean(axis=0))
+    g.set_outputs({"loss": (y**2).sum()})
+    many, single = (rlx.TrainingSession(g, device="cpu").with_fused_optimizer() for _ in range(2))
+    batches = [{"x": batch["x"]} for batch in batch_list([8] * 5)]
+    assert list(many.run_steps(batches)) == one_by_one(single, batches)
+    same(many, single)
+    assert many.resident_reason == "" and counted == [5]
+
+
+@pytest.mark.native
 def test_a_schedule_that_fails_fails_at_its_update():
     @dataclass
     class Short:
