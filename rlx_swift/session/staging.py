@@ -29,8 +29,8 @@ class Staged(Protocol):
         ...
 
     def series(self, forward: Graph, i: int, most: int) -> tuple[int, dict[str, Series]]:
-        """How many batches from `i` on, and at most `most`, one call can read, and where; of `forward`'s inputs, which
-        batch `i` fits."""
+        """How many batches from `i` on, and at most `most`, one call can read, and where, if they are more than one; of
+        `forward`'s inputs, which batch `i` fits."""
         ...
 
 
@@ -102,18 +102,24 @@ class StagedList:
         bytes = sum(x.type.size * x.dtype.numpy.itemsize for x in forward.inputs.values())
         if bytes > LARGEST_STAGED:
             return 0, {}
-        part, order = self._batches[i : i + most], tuple(self._batches[i])
-        keys = list(map(id, part))
-        distinct = dict(zip(keys, part, strict=True))
-        for place, (key, batch) in enumerate(distinct.items()):
-            if not _is_ready(batch, order, inputs) or (place + 1) * bytes > LARGEST_STAGE:
-                del keys[keys.index(key) :]  # the first that cannot be in the call
-                break
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        members = [distinct[key] for key in places]
-        where = np.array([places[key] for key in keys], np.int64)
-        return len(keys), {
-            name: Series(np.array([batch[name] for batch in members], dtype), where) for name, dtype, _ in inputs
+        batches, order = self._batches, tuple(self._batches[i])
+        places: dict[int, int] = {}  # by identity
+        where: list[int] = []
+        members: list[Mapping[str, Any]] = []
+        for k in range(i, min(i + most, len(batches))):
+            batch = batches[k]
+            place = places.get(id(batch))
+            if place is None:
+                place = places[id(batch)] = len(members)
+                if not _is_ready(batch, order, inputs) or (place + 1) * bytes > LARGEST_STAGE:
+                    break  # the first that cannot be in the call
+                members.append(batch)
+            where.append(place)
+        if len(where) < 2:
+            return len(where), {}
+        chosen = np.array(where, np.int64)
+        return len(where), {
+            name: Series(np.array([batch[name] for batch in members], dtype), chosen) for name, dtype, _ in inputs
         }
 
 

@@ -13,6 +13,7 @@ import rlx_swift as rlx
 from rlx_swift.errors import ConfigError, FeedError, NonFiniteError, SessionError
 from rlx_swift.optim import schedules
 from rlx_swift.session.snapshot import capture
+from rlx_swift.session.staging import StagedList
 from rlx_swift.testing import strategies
 from tests.training_cases import DEVICES, LINREG_BATCH, linreg_session, mlp, mlp_data
 
@@ -235,6 +236,18 @@ def test_buffers_that_are_only_written_are_as_after_the_last(counted):
     assert list(many.run_steps(batches)) == one_by_one(single, batches)
     same(many, single)
     assert many.resident_reason == "" and counted == [5]
+
+
+def test_a_call_looks_no_further_than_it_reaches():
+    class Watched(list):
+        def __getitem__(self, k):
+            looked.append(k)
+            return super().__getitem__(k)
+
+    looked: list[int] = []
+    count, series = StagedList(Watched(batch_list([8, 8, 5, *[8] * 20]))).series(mlp(8), 0, 4096)
+    assert count == 2 and len(series["x"].values) == 2
+    assert set(looked) == {0, 1, 2}
 
 
 @pytest.mark.native
