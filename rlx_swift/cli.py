@@ -70,15 +70,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--output-dir", type=Path, default=Path(), metavar="DIR", help="default: where you are")
     run.add_argument(
-        "--random-inputs", type=int, metavar="SEED",
+        "--random-inputs", type=_not_negative, metavar="SEED",
         help="draw what --input does not give: normal floats, integers 0 and 1",
     )
     run.add_argument(
         "--compare", type=Path, metavar="FILE.npz",
         help="arrays by the outputs' names; ends with status 1 where an output differs from its array",
     )
-    run.add_argument("--atol", type=float, default=1e-5, metavar="X", help="for --compare, default: %(default)s")
-    run.add_argument("--rtol", type=float, default=1e-4, metavar="X", help="for --compare, default: %(default)s")
+    run.add_argument("--atol", type=_tolerance, default=1e-5, metavar="X", help="for --compare, default: %(default)s")
+    run.add_argument("--rtol", type=_tolerance, default=1e-4, metavar="X", help="for --compare, default: %(default)s")
     run.add_argument(
         "--profile", type=_positive, nargs="?", const=10, metavar="RUNS",
         help="also tell where the time of the quickest of RUNS predictions (default: 10) goes: time, arithmetic and "
@@ -103,13 +103,15 @@ def _parser() -> argparse.ArgumentParser:
         "--input", action="append", default=[], type=_named_file, metavar="NAME=FILE.npy",
         help="for each input one; the others are drawn",
     )
-    diff.add_argument("--seed", type=int, default=0, metavar="N", help="of what is drawn; default: %(default)s")
     diff.add_argument(
-        "--rtol", type=float, metavar="X",
+        "--seed", type=_not_negative, default=0, metavar="N", help="of what is drawn; default: %(default)s"
+    )
+    diff.add_argument(
+        "--rtol", type=_tolerance, metavar="X",
         help="a value differs when it is off by more than this share of its largest element; default: 1e-2 where f16 "
         "is involved, else 1e-4",
     )
-    diff.add_argument("--atol", type=float, default=0.0, metavar="X", help="added to it; default: %(default)s")
+    diff.add_argument("--atol", type=_tolerance, default=0.0, metavar="X", help="added to it; default: %(default)s")
     diff.add_argument("--function", metavar="NAME", help="one function of models that have several")
     _add_json(diff)
 
@@ -200,6 +202,20 @@ def _positive(text: str) -> int:
     return value
 
 
+def _not_negative(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"expected at least 0, got {value}")
+    return value
+
+
+def _tolerance(text: str) -> float:
+    value = float(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"expected at least 0, got {text}")
+    return value
+
+
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 3600:
@@ -245,6 +261,7 @@ def _demo(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     import numpy as np
 
+    from .server import file_name
     from .session.model import load_model
 
     model = load_model(options.model, options.function, options.device)
@@ -253,7 +270,7 @@ def _run(options: argparse.Namespace) -> None:
     profile = model.profile(feeds, options.profile) if options.profile else None
     options.output_dir.mkdir(parents=True, exist_ok=True)
     arrays = [name for name, value in results.items() if isinstance(value, np.ndarray)]
-    files = {name: options.output_dir / f"{name}.npy" for name in arrays}
+    files = {name: options.output_dir / file_name(name, place) for place, name in enumerate(arrays)}
     for name, file in files.items():
         np.save(file, results[name])
     differences = _differences(results, options) if options.compare else {}
@@ -267,7 +284,7 @@ def _run(options: argparse.Namespace) -> None:
             answer["differences"] = differences
         if profile:
             answer["profile"] = {**asdict(profile), "by_kind": [asdict(total) for total in profile.by_kind()]}
-        print(json.dumps(answer))
+        print(json.dumps(_finite(answer), allow_nan=False))
     else:
         for name, value in results.items():
             print(f"{name}: {value.dtype}{list(value.shape)} -> {files[name]}" if name in files else f"{name}: {value}")
@@ -283,6 +300,10 @@ def _feeds(model: Any, given: Sequence[tuple[str, Path]], seed: int | None) -> d
     import numpy as np
 
     feeds = {name: _array(file) for name, file in given}
+    if len(feeds) < len(given):
+        names = [name for name, _ in given]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise errors.FeedError(f"input {twice!r}", "it is given twice")
     if seed is None:
         return feeds
     rng = np.random.default_rng(seed)
@@ -293,29 +314,41 @@ def _differences(results: Any, options: argparse.Namespace) -> dict[str, str]:
     """What is wrong with each output that is not near its array in the file of --compare."""
     import numpy as np
 
-    expected = _array(options.compare)
-    if isinstance(expected, np.ndarray):
-        raise errors.FeedError(str(options.compare), "it is no .npz file")
+    expected = _read(options.compare, ".npz")
     found = {}
-    for name in expected.files:
-        want, got = expected[name], results.get(name)
+    for name, want in expected.items():
+        got = results.get(name)
         if not isinstance(got, np.ndarray):
             found[name] = "is no output" if got is None else "is no array"
+        elif want.dtype.kind not in "biuf":
+            found[name] = f"is compared with an array of {want.dtype}"
         elif got.shape != want.shape:
             found[name] = f"has shape {got.shape}, not {want.shape}"
         elif not np.allclose(got, want, rtol=options.rtol, atol=options.atol, equal_nan=True):
-            error = np.abs(got.astype(np.float64) - want.astype(np.float64))
-            found[name] = f"differs by up to {np.nanmax(error):.3g}"
+            other = (got != want) & ~(np.isnan(got) & np.isnan(want))
+            error = np.abs(got[other].astype(np.float64) - want[other].astype(np.float64))
+            found[name] = f"differs by up to {np.max(error):.3g}"
     return found
 
 
 def _array(file: Path) -> Any:
+    return _read(file, ".npy")
+
+
+def _read(file: Path, kind: str) -> Any:
+    """The array of a .npy file, or those of an .npz file by name."""
+    import zipfile
+
     import numpy as np
 
     try:
-        return np.load(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise errors.FeedError(str(file), f"it is no .npy file ({error})") from error
+        with open(file, "rb") as stream:
+            read = np.load(stream, allow_pickle=False)
+            if isinstance(read, np.ndarray) == (kind == ".npy"):
+                return read if kind == ".npy" else dict(read)
+    except (ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+        raise errors.FeedError(str(file), f"it is no {kind} file ({error})") from error
+    raise errors.FeedError(str(file), f"it is no {kind} file")
 
 
 def _drawn(rng: Any, type: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -76,7 +77,7 @@ class Server:
         folder = Path(_text(request, "outdir"))
         results = model.predict(feeds, state)
         folder.mkdir(parents=True, exist_ok=True)
-        files = {name: folder / _file(name, place) for place, name in enumerate(results)}
+        files = {name: folder / file_name(name, place) for place, name in enumerate(results)}
         return {"outputs": {name: _written(value, files[name]) for name, value in results.items()}}
 
     def _new_state(self, request: Request) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def _read(path: str) -> np.ndarray:
     return array
 
 
-def _file(name: str, position: int) -> str:
+def file_name(name: str, position: int) -> str:
     """A file name for an output, whatever it is called."""
     return f"{name}.npy" if re.fullmatch(r"\w[\w.-]{0,200}", name, re.ASCII) else f"output_{position}.npy"
 
@@ -154,7 +155,8 @@ def _written(value: Any, file: Path) -> dict[str, Any]:
     if isinstance(value, int):
         return {"int": value}
     if isinstance(value, dict):
-        return {"dict": {str(label): probability for label, probability in value.items()}}
+        finite = {str(label): each if math.isfinite(each) else None for label, each in value.items()}
+        return {"dict": finite}  # JSON has no NaN
     _save(file, value)
     return {"npy": str(file)}
 

@@ -86,23 +86,40 @@ def test_run_and_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     arguments += ["--output-dir", str(tmp_path), "--compare", str(tmp_path / "expected.npz")]
     for expected, said in (
         ({"y": y}, ""), ({"y": y + 1}, "y differs by up to 1"), ({"y": y[:1]}, "y has shape"),
-        ({"z": y}, "z is no output"),
+        ({"z": y}, "z is no output"), ({"y": y * np.nan}, "y differs by up to nan"),
+        ({"y": y.astype(str)}, "y is compared with an array of <U"), ({"y": y.astype(object)}, "no .npz file"),
     ):
         np.savez(tmp_path / "expected.npz", **expected)
         assert cli.main(arguments) == (1 if said else 0)
         assert said in capsys.readouterr().err
         assert cli.main([*arguments, "--json"]) == (1 if said else 0)
-        assert bool(json.loads(capsys.readouterr().out)["differences"]) == bool(said)
+        printed = capsys.readouterr().out
+        if "no .npz file" not in said:
+            assert bool(json.loads(printed)["differences"]) == bool(said)
+    (tmp_path / "expected.npz").write_bytes(b"PK\x03\x04 no archive")
+    assert cli.main(arguments) == 1 and "no .npz file" in capsys.readouterr().err
     assert cli.main([*arguments[:-1], str(tmp_path / "x.npy")]) == 1 and "no .npz file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "--random-inputs", "-1"], ["diff", "--seed", "-1"], ["diff", "--rtol", "nan"]]
+)
+def test_numbers_that_make_no_sense(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([*arguments, str(FIXTURES / "linear32.mlpackage")])
+    assert "expected at least 0" in capsys.readouterr().err
 
 
 def test_run_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(FIXTURES / "linear32.mlpackage")
     (tmp_path / "text.npy").write_text("no array")
     np.save(tmp_path / "wide.npy", np.zeros((2, 5)))
+    np.savez(tmp_path / "some.npz", x=np.zeros((2, 4)))
     for arguments, said in (
         ([model], "input 'x': no value was given"), ([model, "--input", f"x={tmp_path / 'text.npy'}"], "no .npy file"),
         ([model, "--input", f"x={tmp_path / 'gone.npy'}"], "gone.npy"),
+        ([model, "--input", f"x={tmp_path / 'some.npz'}"], "no .npy file"),
+        ([model, *["--input", f"x={tmp_path / 'wide.npy'}"] * 2], "input 'x': it is given twice"),
         ([model, "--input", f"x={tmp_path / 'wide.npy'}"], "expected shape (2, 4), got (2, 5)"),
         ([str(tmp_path / "gone.mlpackage")], "gone.mlpackage"), ([str(FIXTURES / "control.mlpackage")], "while_loop"),
     ):

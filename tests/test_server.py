@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rlx_swift as rlx
-from rlx_swift.server import Server
+from rlx_swift.server import Server, _written
 from tests.helpers import same
 from tests.model_files import ROW, classifier, halves, recurrence, scalar
 
@@ -145,3 +145,7 @@ def test_the_process(npy, tmp_path):
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["ok"] for answer in answers] == [False, True, True]
+
+
+def test_no_answer_holds_what_json_has_not(tmp_path):
+    assert _written({"cat": float("nan"), 7: 0.5}, tmp_path / "p.npy") == {"dict": {"cat": None, "7": 0.5}}

@@ -150,13 +150,32 @@ public struct ImageFeature: Sendable, Hashable {
         case unspecified = 0, grayscale = 10, rgb = 20, bgr = 30, grayscaleFloat16 = 40
     }
 
+    public struct Size: Sendable, Hashable {
+        public var width: Int
+        public var height: Int
+
+        public init(width: Int, height: Int) {
+            self.width = width
+            self.height = height
+        }
+    }
+
+    public enum Flexibility: Sendable, Hashable {
+        case fixed
+        case enumerated([Size])
+        case ranges(width: SizeRange, height: SizeRange)
+    }
+
+    /// The default size.
     public var width: Int
     public var height: Int
     public var colorSpace: ColorSpace
+    public var flexibility: Flexibility
 
-    public init(width: Int, height: Int, colorSpace: ColorSpace) {
+    public init(width: Int, height: Int, colorSpace: ColorSpace, flexibility: Flexibility = .fixed) {
         self.width = width
         self.height = height
         self.colorSpace = colorSpace
+        self.flexibility = flexibility
     }
 }

@@ -247,8 +247,40 @@ extension ImageFeature {
             case 1: width = try field.size()
             case 2: height = try field.size()
             case 3: colorSpace = try field.enumeration(ColorSpace.self)
+            case 21: flexibility = .enumerated(try imageSizes(field.reader("EnumeratedImageSizes")))
+            case 31: flexibility = try imageRanges(field.reader("ImageSizeRange"))
             default: break
             }
         }
     }
+}
+
+private func imageSizes(_ reader: consuming WireReader) throws(FormatError) -> [ImageFeature.Size] {
+    var sizes: [ImageFeature.Size] = []
+    while let field = try reader.next(1) {
+        var entry = try field.reader("ImageSize")
+        var size = ImageFeature.Size(width: 0, height: 0)
+        while let part = try entry.next() {
+            switch part.number {
+            case 1: size.width = try part.size()
+            case 2: size.height = try part.size()
+            default: break
+            }
+        }
+        sizes.append(size)
+    }
+    return sizes
+}
+
+private func imageRanges(_ reader: consuming WireReader) throws(FormatError) -> ImageFeature.Flexibility {
+    var width = SizeRange(lower: 0, upper: 0)
+    var height = width
+    while let field = try reader.next() {
+        switch field.number {
+        case 1: width = try SizeRange(decoding: field.reader("SizeRange"))
+        case 2: height = try SizeRange(decoding: field.reader("SizeRange"))
+        default: break
+        }
+    }
+    return .ranges(width: width, height: height)
 }

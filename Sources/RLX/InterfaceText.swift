@@ -63,6 +63,7 @@ struct InterfaceText {
         case .image(let image):
             result["kind"] = "image"
             result["color"] = image.colorSpace.text
+            result["allowed"] = allowed(image, shape(value, described))
         case .dictionary: result["kind"] = "dictionary"
         case .int64: result["kind"] = "int64"
         case .double: result["kind"] = "double"
@@ -93,6 +94,20 @@ struct InterfaceText {
         case .fixed: NSNull()
         case .enumerated(let shapes): ["shapes": shapes]
         case .ranges(let ranges): ["ranges": ranges.map { [$0.lower, $0.upper ?? -1] }]
+        }
+    }
+
+    /// As tensors, [1, channels, height, width]. The default size is always one of those enumerated.
+    private func allowed(_ image: ImageFeature, _ shape: [Int]) -> Any {
+        guard shape.count == 4 else { return NSNull() }
+        switch image.flexibility {
+        case .fixed: return NSNull()
+        case .enumerated(let sizes):
+            let others = sizes.map { [shape[0], shape[1], $0.height, $0.width] }.filter { $0 != shape }
+            return ["shapes": [shape] + others]
+        case .ranges(let width, let height):
+            let fixed = shape[..<2].map { [$0, $0] }
+            return ["ranges": fixed + [height, width].map { [$0.lower, $0.upper ?? -1] }]
         }
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DeviceError, RlxError
+from ..errors import DeviceError, FeedError, RlxError
 from ..session.device import pick
 from ..session.model import Model, State, load_model
 
@@ -92,9 +92,12 @@ class _Proxy:
 
     def _fed(self, name: str, value: Any) -> Any:
         """Core ML casts what it is fed to the type of the input."""
-        if name in self._model.images or name not in self._model.inputs:
+        if name in self._model.images or name not in self._model.inputs or value is None:
             return value
-        return np.asarray(value).astype(self._model.inputs[name].dtype.numpy, copy=False)
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise FeedError(f"input {name!r}", f"expected numbers, got {array.dtype}")
+        return array.astype(self._model.inputs[name].dtype.numpy, copy=False)
 
     def batchPredict(self, batch: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [self.predict(data) for data in batch]

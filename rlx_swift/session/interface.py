@@ -58,6 +58,7 @@ class Feature:
         """A fed value as an array that the program takes; raises FeedError or DTypeError."""
         if self.kind == "image":
             array = from_image(value, self.color, self.declared, f"input {self.name!r}")
+            self._check_shape(array.shape)
             return np.ascontiguousarray(array, self.type.dtype.numpy)
         array = np.ascontiguousarray(_converted(value, self.type.dtype, f"input {self.name!r}"))
         shape = np.shape(value)  # ascontiguousarray makes rank 1 of rank 0

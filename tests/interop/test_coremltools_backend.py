@@ -41,6 +41,9 @@ def test_predictions_and_batches(installed, tmp_path):
         model.predict({"y": np.ones((1, 3))})
     with pytest.raises(RuntimeError, match="shape"):
         model.predict({"x": np.ones((2, 3))})
+    for value in ("text", None, np.ones((1, 3), complex)):
+        with pytest.raises(RuntimeError, match="input 'x'"):
+            model.predict({"x": value})
 
 
 def test_states(installed, tmp_path):

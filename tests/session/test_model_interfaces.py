@@ -19,6 +19,7 @@ pytestmark = [
 ]
 ct = pytest.importorskip("coremltools")
 mb = pytest.importorskip("coremltools.converters.mil").Builder
+get_new_symbol = pytest.importorskip("coremltools.converters.mil.mil").get_new_symbol
 
 
 def load(path, **options):
@@ -112,6 +113,26 @@ def test_images(color, tmp_path):
     for wrong in (pixels[:1], np.zeros(3), "text"):
         with pytest.raises((FeedError, DTypeError)):
             model.predict({"x": wrong})
+
+
+@pytest.mark.parametrize("enumerated", [True, False])
+def test_images_of_several_sizes(enumerated, tmp_path):
+    size = ct.RangeDim(2, 6, default=4)
+    shape = ct.EnumeratedShapes([(1, 3, 4, 4), (1, 3, 2, 6)], (1, 3, 4, 4)) if enumerated else (1, 3, size, size)
+    path = convert(
+        tmp_path / "i.mlpackage", lambda x: mb.add(x=x, y=np.float32(1)),
+        [tensor(1, 3, get_new_symbol(), get_new_symbol())],
+        inputs=[ct.ImageType(name="x", shape=shape)],
+    )
+    model = load(path)
+    assert model.inputs["x"].shape == (1, 3, 4, 4)
+    for height, width in ((4, 4), (2, 6)):
+        pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3)).astype(np.uint8)
+        (got,) = model.predict({"x": pixels}).values()
+        same(got, pixels.transpose(2, 0, 1)[None] + np.float32(1))
+    for height, width in ((6, 1), (7, 4), *([(6, 2)] if enumerated else [])):
+        with pytest.raises(FeedError, match="expected shape"):
+            model.predict({"x": np.zeros((height, width, 3), np.uint8)})
 
 
 def test_image_outputs(tmp_path):
