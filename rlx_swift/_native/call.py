@@ -57,8 +57,7 @@ def _exception(native: Native, status: int, slot: Any) -> RlxError:
     )
     lib.rlx_error_destroy(error)
     name = native.ffi.typeof("rlx_status").elements.get(status, "unknown to this package")
-    raised = EXCEPTIONS.get(name, NativeError)(
-        subject or "native library", message or f"it failed with status {status} ({name}) and no message"
-    )
+    problem = message.removeprefix(f"{subject}: ") or f"it failed with status {status} ({name}) and no message"
+    raised = EXCEPTIONS.get(name, NativeError)(subject or "native library", problem)
     raised.detail = detail
     return raised

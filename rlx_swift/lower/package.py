@@ -81,7 +81,21 @@ def read_package(path: str | os.PathLike[str]) -> Opened:
         return _mapped(file.parent / inside)
 
     data = _read(file)
-    return Opened(decode(data), data, weight_file, file.parent / "weights")
+    with naming(path):
+        return Opened(decode(data), data, weight_file, file.parent / "weights")
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Has a PackageError that tells a place inside a file tell the file too."""
+    try:
+        yield
+    except PackageError as error:
+        if os.fspath(path) in str(error):
+            raise
+        named = PackageError(os.fspath(path), f"{error.subject}: {error.problem}", error.hint)
+        named.detail = error.detail
+        raise named from error
 
 
 def _model_file(path: Path) -> Path:

@@ -92,7 +92,7 @@ def _is_own(part: object) -> bool:
     """Whether it is data of a class of this package's, whose methods nobody has replaced."""
     classes = type(part).__mro__[:-1]
     methods = (f for kind in classes for name, f in vars(kind).items() if not name.startswith("__"))
-    modules = [f.__globals__["__name__"] for f in methods if isinstance(f, FunctionType)]
+    modules = [f.__globals__.get("__name__", "") for f in methods if isinstance(f, FunctionType)]
     return is_dataclass(part) and all(m.startswith("rlx_swift.") for m in (*(k.__module__ for k in classes), *modules))
 
 

@@ -16,7 +16,7 @@ from ..ir.graph import Graph
 from ..ir.symbolic import KEPT
 from ..ir.types import Shape, TensorType
 from ..lift import Lifting
-from ..lower.package import Opened, read_package
+from ..lower.package import Opened, naming, read_package
 from ..lower.program import Feature
 from . import feeds as feeding
 from .compiled import CompiledGraph
@@ -46,7 +46,8 @@ class Model:
         time_limit: float | None = None,
     ) -> None:
         chosen = pick(device)
-        self._path, self._way = path, _way(path, function, chosen, time_limit)
+        with naming(path):
+            self._path, self._way = path, _way(path, function, chosen, time_limit)
         self.device, self.lifted = chosen.name, isinstance(self._way, _Lifted)
         self.inputs, self.outputs, self.states = self._way.inputs, self._way.outputs, self._way.states
 
@@ -56,8 +57,11 @@ class Model:
         An image is fed as a PIL image, or as an array [height, width(, 3)] in the order red, green, blue; an image
         output is such an array of bytes. Inputs that are optional may be left out. `state` is read and written.
 
-        Raises FeedError (missing or unknown name, shape) or DTypeError for feeds that do not fit the inputs.
+        Raises FeedError (missing or unknown name, shape) or DTypeError for feeds that do not fit the inputs, and
+        ConfigError for a state that `make_state` did not make.
         """
+        if state is not None and not isinstance(state, State):
+            raise ConfigError("state", f"expected what make_state() gives, got {type(state).__name__}")
         return self._way.predict(feeds, state)
 
     def predict_batch(self, batch: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -160,8 +160,9 @@ def test_files_that_are_no_programs(device, tmp_path):
     size = len(read_package(LINEAR).data)
     cut = [damaged(tmp_path, lambda data, n=n: data[:n]) for n in (0,)]
     for path in foreign + cut:
-        with pytest.raises(PackageError):
+        with pytest.raises(PackageError) as caught:
             rlx.load_model(path, device=device)
+        assert str(path) in str(caught.value) and f"{path}: {path}:" not in str(caught.value)
     for count in range(1, size, max(1, size // 40)):
         with pytest.raises((PackageError, UnsupportedError)):
             rlx.load_model(damaged(tmp_path, lambda data, n=count: data[:n]), device=device)

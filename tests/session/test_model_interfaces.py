@@ -179,6 +179,8 @@ def test_states(tmp_path):
         state.write("memory", [1, 2])
     with pytest.raises((ConfigError, SessionError), match="another model"):
         load(recurrence(tmp_path)).predict({"x": ROW}, state)
+    with pytest.raises(ConfigError, match="make_state"):
+        model.predict({"x": ROW}, {"memory": ROW})
 
 
 def test_values_that_decide(tmp_path):
