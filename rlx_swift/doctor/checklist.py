@@ -74,9 +74,9 @@ CHECKLIST = (
     Question(
         "The executor: memory over many predictions, outputs in our own buffers, the cost of weights, f16 features.",
         ("executor/*",),
-        "IOSurface buffers, buffers that begin with a page and an output over its own input: the library offers none, its "
-        "buffers are aligned to 64 bytes. Asynchronous predictions: it makes none, since one queue of its own keeps "
-        "predictions in order.",
+        "IOSurface buffers, buffers that begin with a page and an output over its own input: the library offers none, "
+        "its buffers are aligned to 64 bytes. Asynchronous predictions: it makes none, since one queue of its own "
+        "keeps predictions in order.",
     ),
     Question(
         "Are states of f32 taken, and how many?", ("states/*",),
