@@ -131,22 +131,26 @@ def diff_models(
         raise ConfigError("diff_models", "expected exactly one of a second model, precision= and device=")
     if precision not in (None, "f32"):
         raise ConfigError("precision", f"expected 'f32', got {precision!r}")
+    from .._native.model import NativeModel
+
     given = feeding.require_mapping(feeds or {})
     package = read_package(a)
     body = _body(package, function)
+    matches = match(body, body if b is None else _body(read_package(b), function))
+    seconds = [second.name for _, second in matches.pairs]
+    model = NativeModel(a, function, watched=[first.name for first, _ in matches.pairs])
+    checked = Interface(model.interface).checked(given)
     if b is not None:
-        matches = match(body, _body(read_package(b), function))
         other = os.fspath(b)
-        got = _run(b, function, [second for _, second in matches.pairs], given)
+        compared = NativeModel(b, function, watched=seconds)
+        got = _arrays(compared, Interface(compared.interface).checked(given))
     elif precision is not None:
-        matches, other = match(body, body), "its program in f32"
-        got = _widened(a, package, function, [second for _, second in matches.pairs], given)
+        other, got = "its program in f32", _widened(package, function, seconds, checked)
     else:
         assert device is not None  # one of the three
-        matches, other = match(body, body), f"the device {device}"
+        other = f"the device {device}"
         got = _interpreted(package, function, given) if device == "numpy" else _predicted(a, function, device, given)
-    own = _run(a, function, [first for first, _ in matches.pairs], given)
-    return _compared(os.fspath(a), other, matches, own, got, rtol, atol)
+    return _compared(os.fspath(a), other, matches, _arrays(model, checked), got, rtol, atol)
 
 
 def _body(package: Opened, function: str | None) -> Block:
@@ -161,28 +165,19 @@ def _body(package: Opened, function: str | None) -> Block:
 # Running
 
 
-def _run(path: _Path, function: str | None, wanted: list[Value], feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The wanted values of a package on our own runtime."""
-    from .._native.model import NativeModel
-
-    model = NativeModel(path, function, watched=[value.name for value in wanted])
-    return _arrays(model, Interface(model.interface).checked(feeds))
-
-
 def _arrays(model: Any, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: result.value for name, result in model.predict(feeds).items() if result.value is not None}
 
 
 def _widened(
-    path: _Path, package: Opened, function: str | None, wanted: list[Value], feeds: Mapping[str, Any]
+    package: Opened, function: str | None, wanted: list[str], feeds: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     from .._native.model import NativeModel
 
-    checked = Interface(NativeModel(path, function).interface).checked(feeds)
-    wide = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in checked.items()}
+    wide = {name: array.astype(np.float32) if array.dtype == np.float16 else array for name, array in feeds.items()}
     with tempfile.TemporaryDirectory() as folder:
         written = write_widened(package, Path(folder))
-        return _arrays(NativeModel(written, function, watched=[value.name for value in wanted]), wide)
+        return _arrays(NativeModel(written, function, watched=wanted), wide)
 
 
 def _interpreted(package: Opened, function: str | None, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:

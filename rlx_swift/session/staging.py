@@ -41,7 +41,7 @@ def staged(batches: Iterable[Mapping[str, Any]]) -> Staged | None:
     """
     if type(batches) is Batches:
         return StagedEpoch(batches.next_epoch())
-    return StagedList(batches) if isinstance(batches, (list, tuple)) and type(batches) in (list, tuple) else None
+    return StagedList(batches) if type(batches) is list or type(batches) is tuple else None
 
 
 class StagedEpoch:
