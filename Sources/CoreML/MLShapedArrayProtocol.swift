@@ -36,10 +36,7 @@ extension MLShapedArrayProtocol {
 
     /// The scalars in C order.
     public init<S: Sequence>(scalars: S, shape: [Int]) where S.Element == Scalar {
-        let scalars = Array(scalars)
-        precondition(
-            ArrayLayout(cOrder: shape)?.count == scalars.count, "shape \(shape) does not have \(scalars.count) scalars")
-        self.init(unsafeUninitializedShape: shape) { buffer, _ in _ = buffer.initialize(from: scalars) }
+        self.init(inCOrder: scalars, shape)
     }
 
     public init(bytesNoCopy bytes: UnsafeRawPointer, shape: [Int], deallocator: Data.Deallocator) {
@@ -58,10 +55,7 @@ extension MLShapedArrayProtocol {
     }
 
     /// A copy of an array of the same element type, whatever its layout.
-    public init(_ multiArray: MLMultiArray) {
-        precondition(multiArray.dataType == Scalar.multiArrayDataType, "the array holds \(multiArray.dataType)")
-        self.init(converting: multiArray)
-    }
+    public init(_ multiArray: MLMultiArray) { self.init(sameType: multiArray) }
 
     /// A copy of an array of any element type and layout.
     public init(converting multiArray: MLMultiArray) {
@@ -71,13 +65,27 @@ extension MLShapedArrayProtocol {
     }
 }
 
+/// What the types declare again, since Apple's do.
+extension MLShapedArrayProtocol {
+    init<S: Sequence>(inCOrder scalars: S, _ shape: [Int]) where S.Element == Scalar {
+        let scalars = Array(scalars)
+        precondition(
+            ArrayLayout(cOrder: shape)?.count == scalars.count, "shape \(shape) does not have \(scalars.count) scalars")
+        self.init(unsafeUninitializedShape: shape) { buffer, _ in _ = buffer.initialize(from: scalars) }
+    }
+
+    init(sameType multiArray: MLMultiArray) {
+        precondition(multiArray.dataType == Scalar.multiArrayDataType, "the array holds \(multiArray.dataType)")
+        self.init(converting: multiArray)
+    }
+}
+
 extension MLShapedArrayProtocol
 where Scalar: BinaryFloatingPoint, Scalar.RawSignificand: FixedWidthInteger {
     public init(identityMatrixOfSize size: Int) { self.init(diagonal: 1, size) }
 
     public init(randomScalarsIn range: Range<Scalar>, shape: [Int]) {
-        let count = ArrayLayout.checked(shape).count
-        self.init(scalars: (0..<count).map { _ in Scalar.random(in: range) }, shape: shape)
+        self.init(shape) { Scalar.random(in: range) }
     }
 }
 
@@ -85,8 +93,13 @@ extension MLShapedArrayProtocol where Scalar: FixedWidthInteger {
     public init(identityMatrixOfSize size: Int) { self.init(diagonal: 1, size) }
 
     public init(randomScalarsIn range: Range<Scalar>, shape: [Int]) {
-        let count = ArrayLayout.checked(shape).count
-        self.init(scalars: (0..<count).map { _ in Scalar.random(in: range) }, shape: shape)
+        self.init(shape) { Scalar.random(in: range) }
+    }
+}
+
+extension MLShapedArrayProtocol {
+    fileprivate init(_ shape: [Int], each scalar: () -> Scalar) {
+        self.init(inCOrder: (0..<ArrayLayout.checked(shape).count).map { _ in scalar() }, shape)
     }
 }
 

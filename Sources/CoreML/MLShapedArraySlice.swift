@@ -28,26 +28,16 @@ public struct MLShapedArraySlice<Scalar: MLShapedArrayScalar>: MLShapedArrayProt
     public init(scalar: Scalar) { self.init(repeating: scalar, shape: []) }
 
     /// The bytes of the scalars, in C order.
-    public init(data: Data, shape: [Int]) {
-        self.init(data: data, shape: shape, strides: ArrayLayout.checked(shape).strides)
-    }
+    public init(data: Data, shape: [Int]) { buffer = ShapedBuffer(bytes: data, .checked(shape)) }
 
     /// The bytes of the scalars; `strides` are counted in scalars.
     public init(data: Data, shape: [Int], strides: [Int]) {
-        let layout = ArrayLayout.checked(shape, strides)
-        precondition(
-            layout.span <= data.count / MemoryLayout<Scalar>.stride,
-            "\(data.count) bytes do not hold shape \(shape) with strides \(strides)")
-        buffer = ShapedBuffer(layout)
-        buffer.withMutable { pointer, _ in _ = data.copyBytes(to: pointer) }
+        buffer = ShapedBuffer(bytes: data, .checked(shape, strides))
     }
 
     @available(macOS 15, iOS 18, *)
     public init<S: Sequence>(scalars: S, shape: [Int]) where S.Element == Scalar {
-        let scalars = Array(scalars)
-        precondition(
-            ArrayLayout(cOrder: shape)?.count == scalars.count, "shape \(shape) does not have \(scalars.count) scalars")
-        self.init(unsafeUninitializedShape: shape) { buffer, _ in _ = buffer.initialize(from: scalars) }
+        self.init(inCOrder: scalars, shape)
     }
 
     public init<S: Sequence>(concatenating shapedArrays: S, alongAxis: Int)
@@ -57,10 +47,7 @@ public struct MLShapedArraySlice<Scalar: MLShapedArrayScalar>: MLShapedArrayProt
 
     /// A copy of an array of the same element type, whatever its layout.
     @available(macOS 15, iOS 18, *)
-    public init(_ multiArray: MLMultiArray) {
-        precondition(multiArray.dataType == Scalar.multiArrayDataType, "the array holds \(multiArray.dataType)")
-        self.init(converting: multiArray)
-    }
+    public init(_ multiArray: MLMultiArray) { self.init(sameType: multiArray) }
 
     public var shape: [Int] { buffer.layout.shape }
     public var strides: [Int] { buffer.layout.strides }
@@ -106,13 +93,10 @@ extension MLShapedArraySlice {
     }
 
     /// Without the axes of size one.
-    public func squeezingShape() -> MLShapedArraySlice { reshaped(to: shape.filter { $0 != 1 }) }
+    public func squeezingShape() -> MLShapedArraySlice { MLShapedArraySlice(buffer.squeezed()) }
 
     /// With an axis of size one at that place.
-    public func expandingShape(at axis: Int) -> MLShapedArraySlice {
-        precondition((0...shape.count).contains(axis), "there is no place \(axis) in shape \(shape)")
-        return reshaped(to: shape[..<axis] + [1] + shape[axis...])
-    }
+    public func expandingShape(at axis: Int) -> MLShapedArraySlice { MLShapedArraySlice(buffer.expanded(at: axis)) }
 
     /// With the axes in reverse order.
     public func transposed() -> MLShapedArraySlice { transposed(permutation: shape.indices.reversed()) }
@@ -131,8 +115,7 @@ extension MLShapedArraySlice {
         using bufferLayout: MLShapedArrayBufferLayout,
         _ body: (inout UnsafeMutableBufferPointer<Scalar>, [Int], [Int]) throws -> R
     ) rethrows -> R {
-        let wanted = bufferLayout.layout(shape)
-        if wanted != buffer.layout { buffer = buffer.copied(to: wanted) }
+        buffer.move(to: bufferLayout.layout(shape))
         return try withUnsafeMutableShapedBufferPointer(body)
     }
 }

@@ -19,6 +19,14 @@ struct ShapedBuffer<Scalar: MLShapedArrayScalar> {
         self.init(memory: ShapedMemory(foreign: bytes, byteCount: size, deallocator), 0, layout)
     }
 
+    init(bytes data: Data, _ layout: ArrayLayout) {
+        precondition(
+            layout.span <= data.count / MemoryLayout<Scalar>.stride,
+            "\(data.count) bytes do not hold shape \(layout.shape) with strides \(layout.strides)")
+        self.init(layout)
+        withMutable { pointer, _ in _ = data.copyBytes(to: pointer) }
+    }
+
     private init(memory: ShapedMemory, _ offset: Int, _ layout: ArrayLayout) {
         self.memory = memory
         self.offset = offset
@@ -111,6 +119,18 @@ struct ShapedBuffer<Scalar: MLShapedArrayScalar> {
         precondition(target.count == layout.count, "the shape \(layout.shape) cannot become \(shape)")
         let copy = copied(to: .checked(layout.shape))
         return ShapedBuffer(memory: copy.memory, copy.offset, target)
+    }
+
+    func squeezed() -> ShapedBuffer { reshaped(to: layout.shape.filter { $0 != 1 }) }
+
+    func expanded(at axis: Int) -> ShapedBuffer {
+        let shape = layout.shape
+        precondition((0...shape.count).contains(axis), "there is no place \(axis) in shape \(shape)")
+        return reshaped(to: shape[..<axis] + [1] + shape[axis...])
+    }
+
+    mutating func move(to layout: ArrayLayout) {
+        if layout != self.layout { self = copied(to: layout) }
     }
 
     func transposed(_ permutation: [Int]) -> ShapedBuffer {
