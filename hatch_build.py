@@ -70,9 +70,11 @@ def build(portable: bool) -> Path:
 def stage(library: Path | None) -> None:
     """Puts the header, its parsed form and the library where the package looks; without one, an old one goes."""
     header = (ROOT / "Sources/CRLX/include/rlx.h").read_text(encoding="utf-8")
-    (NATIVE / "rlx.h").write_text(header, encoding="utf-8")
-    reader = runpy.run_path(str(NATIVE / "header.py"))
-    reader["write_module"](reader["declarations"](header), NATIVE / "_declarations.py")
+    declarations = NATIVE / "_declarations.py"
+    if not declarations.exists() or (NATIVE / "rlx.h").read_text(encoding="utf-8") != header:
+        reader = runpy.run_path(str(NATIVE / "header.py"))
+        reader["write_module"](reader["declarations"](header), declarations)
+        (NATIVE / "rlx.h").write_text(header, encoding="utf-8")  # last: with it the other is complete
     if library is None:
         (NATIVE / LIBRARY).unlink(missing_ok=True)
         return
