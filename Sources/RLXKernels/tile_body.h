@@ -9,8 +9,8 @@ INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) 
     }
     const int32_t tail = t->tail;
 
-    /* A pointer for every fourth row, as hidden bytes: otherwise one pointer walks down the rows, each step waiting
-     * for the one before. */
+    /* A pointer for every fourth row, as hidden bytes, again in every step: otherwise the compiler keeps a pointer for
+     * each row, more than there are registers, or walks one down the rows, each step waiting for the one before. */
     const int64_t a_row = t->a_row * 4, a_col = t->a_col * 4, b_row = t->b_row;
     int64_t three_rows = 3 * a_row;
     __asm__("" : "+r"(three_rows));
@@ -34,7 +34,10 @@ INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) 
                 VEC x = *(const float *)(a[i / 4] + offset);
                 UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += x * b_of[v];
             }
-            UNROLL for (int q = 0; 4 * q < rows; q++) a[q] += a_col;
+            UNROLL for (int q = 0; 4 * q < rows; q++) {
+                a[q] += a_col;
+                __asm__("" : "+r"(a[q]));
+            }
             b += b_row;
             ahead += b_row;
         }
@@ -67,8 +70,10 @@ INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) 
             sum[i][v] *= gate > zero ? one : zero;
         }
     }
+    float *const c = t->c; /* the stores do not change the tile */
+    const int64_t c_row = t->c_row;
     EACH_SUM {
-        float *p = t->c + i * t->c_row + v * RLXK_LANES;
+        float *p = c + i * c_row + v * RLXK_LANES;
         if (full || v + 1 < vectors) {
             RLXK_FN(store)(p, sum[i][v]);
         } else {
