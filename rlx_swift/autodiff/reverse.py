@@ -5,6 +5,7 @@ The walk knows ops only through their records; see Griewank & Walther, Evaluatin
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -174,11 +175,35 @@ def _collect(cotangents: dict[int, list[Tensor]], tensor: Tensor) -> Tensor | No
     parts = cotangents.get(id(tensor))
     if not parts:
         return None
-    total = parts[0]
-    for part in parts[1:]:
-        total = ops.add(total, part)
+    total = functools.reduce(ops.add, _with_slices_joined(parts))
     cotangents[id(tensor)] = [total]
     return total
+
+
+def _with_slices_joined(parts: list[Tensor]) -> list[Tensor]:
+    """The parts, those joined that came from slices which divide an axis among themselves (as of a split).
+
+    Each is its slice's cotangent with zeros around it: one copy takes the place of as many sums over the whole.
+    """
+    for axis in range(parts[0].ndim):
+        slices = sorted((found for part in parts if (found := _slice(part, axis))), key=lambda found: found[0])
+        starts = [start for start, _, _ in slices]
+        stops = [start + inner.shape[axis] for start, inner, _ in slices]
+        if len(slices) > 1 and [0, *stops] == [*starts, parts[0].shape[axis]]:
+            taken = {id(part) for _, _, part in slices}
+            rest = [part for part in parts if id(part) not in taken]
+            return [ops.concat([inner for _, inner, _ in slices], axis), *rest]
+    return parts
+
+
+def _slice(part: Tensor, axis: int) -> tuple[int, Tensor, Tensor] | None:
+    """Where on an axis the elements of a tensor that was padded with zeros on that axis alone start, they, and it."""
+    node = part.producer
+    if not isinstance(node, Node) or node.op.name != "pad":
+        return None
+    attrs: Any = node.attrs
+    alone = all(not any(pair) for other, pair in enumerate(attrs.widths) if other != axis)
+    return (attrs.widths[axis][0], node.inputs[0], part) if alone and attrs.value == 0.0 else None
 
 
 def _apply_rule(graph: Graph, node: Node, collected: list[Tensor | None]) -> list[Tensor | None]:

@@ -168,3 +168,32 @@ def test_the_check_names_the_wrong_gradient():
     g.set_outputs({"y": ops.stop_gradient(g.input("x", (3,))) * 2.0})
     with pytest.raises(AssertionError, match=r"order 1.*central differences"):
         rlx.check_grads(g, {"x": np.ones(3)}, "x")
+
+
+@pytest.mark.parametrize(
+    ("windows", "joined"),
+    [
+        ([(0, 2), (2, 3), (3, 6)], True),  # a split
+        ([(3, 6), (0, 3)], True),  # in any order
+        ([(0, 2), (2, 6), (0, 6)], True),  # the whole beside its parts
+        ([(0, 3), (2, 6)], False),  # an overlap
+        ([(0, 2), (4, 6)], False),  # a gap
+        ([(0, 6), (0, 6)], False),
+    ],
+)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_cotangents_of_slices_that_divide_an_axis_are_joined(windows, joined, axis):
+    def build(x):
+        parts = [ops.slice_axis(x, axis, *window) for window in windows]
+        return sum((ops.square(part) * (n + 1.0)).sum() for n, part in enumerate(parts))
+
+    shape = tuple(6 if n == axis else 3 for n in range(3))
+    graph = rlx.trace(build, x=rlx.param_spec(shape))
+    gradient = rlx.simplify(rlx.grad(graph))
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    expected = np.zeros(shape)
+    for n, window in enumerate(windows):
+        index = (slice(None),) * axis + (slice(*window),)
+        expected[index] += 2.0 * (n + 1) * x[index]
+    np.testing.assert_allclose(rlx.evaluate(gradient, {"x": x, "d_output": 1.0})["grad_x"], expected, rtol=1e-6)
+    assert [node.op.name for node in gradient.nodes].count("concat") == joined
