@@ -25,7 +25,9 @@ enum {
     MOST_TILE_ROWS = 16,              /* of any instruction set, in whole vectors */
     MOST_ROWS_IN_A_SET = 8,           /* of the first-level cache */
 
-    FEW = 4, /* rows or columns that are dot products */
+    FEW_DOTS = 4,        /* rows or columns that are dot products however short */
+    MOST_DOTS = 128,     /* ... however long */
+    DEPTH_OF_DOTS = 8,   /* times as long as there are rows or columns, they gain over packing */
     MOST_FLIPPED_COLUMNS = 16,
 };
 
@@ -71,10 +73,17 @@ static inline bool is_for_accelerate(const rlxk_gemm *g) { return (void)g, false
 static inline void run_accelerate(product *x, int64_t batches) { (void)x, (void)batches; }
 #endif
 
+static inline bool is_for_dots(int64_t lines, int64_t k) {
+    return lines <= FEW_DOTS || lines <= min(k / DEPTH_OF_DOTS, MOST_DOTS);
+}
+
 static inline gemm_way way_of(const rlxk_gemm *g) {
     if (is_for_accelerate(g)) return BY_ACCELERATE;
-    if (g->n <= FEW && g->a_col == 1) return BY_DOTS_OF_ROWS;
-    if (g->m <= FEW && g->a_col == 1 && g->b_row == 1) return BY_DOTS_OF_COLUMNS;
+    if (g->n <= FEW_DOTS && g->a_col == 1) return BY_DOTS_OF_ROWS;
+    if (g->a_col == 1 && g->b_row == 1) {
+        if (is_for_dots(g->m, g->k) && g->m <= g->n) return BY_DOTS_OF_COLUMNS;
+        if (is_for_dots(g->n, g->k)) return BY_DOTS_OF_ROWS;
+    }
     if (g->n <= MOST_FLIPPED_COLUMNS && g->a_row == 1) return BY_COLUMNS_OF_A;
     return BY_TILES;
 }

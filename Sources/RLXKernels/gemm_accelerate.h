@@ -6,6 +6,7 @@ enum { NO_TRANSPOSE = 111, TRANSPOSE = 112, ROW_MAJOR = 101 };
 void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda,
                  const float *b, int ldb, float beta, float *c, int ldc);
 
+enum { FEWEST_LINES = 5 }; /* of A and of B */
 static const double LEAST_WORK_FOR_ACCELERATE = 64.0 * 64 * 64;
 
 /* A matrix as cblas takes it; false when it has no unit stride, overlapping lines or a size beyond int. */
@@ -18,7 +19,8 @@ static inline bool cblas_form(int64_t rows, int64_t columns, int64_t row, int64_
 
 static inline bool is_for_accelerate(const rlxk_gemm *g) {
     int transpose, line;
-    return (double)g->m * (double)g->n * (double)g->k >= LEAST_WORK_FOR_ACCELERATE && g->m > FEW && g->n > FEW
+    return (double)g->m * (double)g->n * (double)g->k >= LEAST_WORK_FOR_ACCELERATE && g->m >= FEWEST_LINES
+        && g->n >= FEWEST_LINES
         && cblas_form(g->m, g->k, g->a_row, g->a_col, &transpose, &line)
         && cblas_form(g->k, g->n, g->b_row, g->b_col, &transpose, &line) && g->c_row >= g->n && g->c_row < INT32_MAX;
 }

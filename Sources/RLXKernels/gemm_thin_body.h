@@ -16,57 +16,59 @@ INLINE void RLXK_FN(finish)(const product *x, int64_t i, int64_t j, VEC sum, int
 
 /* MARK: Dot products: both operands are contiguous along k */
 
-INLINE float RLXK_FN(total)(VEC x) {
-#if RLXK_LANES == 16
-    return _mm512_reduce_add_ps((__m512)x);
+/* Lines of the operand that is read once, and of the other, whose products are in registers together. */
+#undef MANY
+#undef FEW
+#if RLXK_LANES == 16 || defined(__aarch64__)
+#define MANY 6
+#define FEW 4
 #else
-    float sum[RLXK_LANES];
-    RLXK_FN(store)(sum, x);
-    for (int width = RLXK_LANES / 2; width > 0; width /= 2) {
-        for (int i = 0; i < width; i++) sum[i] += sum[i + width];
-    }
-    return sum[0];
+#define MANY 4
+#define FEW 3
 #endif
-}
+#undef WHOLE_VECTORS
+#define WHOLE_VECTORS(n) (((n) + RLXK_LANES - 1) / RLXK_LANES * RLXK_LANES)
 
-/* out[r * out_x + s * out_y] = x's line r . y's line s */
+/* out[r * out_x + s * out_y] = x's line r . y's line s, without gaps; the last vector's other lanes are undefined. */
 INLINE void RLXK_FN(dots)(float *out, int out_x, int out_y, const float *x, int64_t x_line, int x_lines,
                           const float *y, int64_t y_line, int y_lines, int64_t k) {
-    VEC sum[FEW][FEW];
-    UNROLL for (int r = 0; r < x_lines; r++) {
-        UNROLL for (int s = 0; s < y_lines; s++) sum[r][s] = 0;
+    VEC sum[WHOLE_VECTORS(MANY * FEW)];
+    UNROLL for (int i = 0; i < WHOLE_VECTORS(x_lines * y_lines); i++) sum[i] = 0;
+#define ADD_PRODUCTS(LOAD)                                                                          \
+    VEC of_y[FEW];                                                                                  \
+    UNROLL for (int s = 0; s < y_lines; s++) of_y[s] = LOAD(y + s * y_line + p);                    \
+    UNROLL for (int r = 0; r < x_lines; r++) {                                                      \
+        VEC of_x = LOAD(x + r * x_line + p);                                                        \
+        UNROLL for (int s = 0; s < y_lines; s++) sum[r * out_x + s * out_y] += of_x * of_y[s];      \
     }
+#define LOAD_FIRST(from) RLXK_FN(load_first)(from, tail)
     int64_t p = 0;
-    for (; p + RLXK_LANES <= k; p += RLXK_LANES) {
-        UNROLL for (int r = 0; r < x_lines; r++) {
-            VEC xr = RLXK_FN(load)(x + r * x_line + p);
-            UNROLL for (int s = 0; s < y_lines; s++) sum[r][s] += xr * RLXK_FN(load)(y + s * y_line + p);
-        }
-    }
+    for (; p + RLXK_LANES <= k; p += RLXK_LANES) { ADD_PRODUCTS(RLXK_FN(load)) }
     if (p < k) {
         const int32_t tail = (int32_t)(k - p);
-        UNROLL for (int r = 0; r < x_lines; r++) {
-            VEC xr = RLXK_FN(load_first)(x + r * x_line + p, tail);
-            UNROLL for (int s = 0; s < y_lines; s++) sum[r][s] += xr * RLXK_FN(load_first)(y + s * y_line + p, tail);
-        }
+        ADD_PRODUCTS(LOAD_FIRST)
     }
-    UNROLL for (int r = 0; r < x_lines; r++) {
-        UNROLL for (int s = 0; s < y_lines; s++) out[r * out_x + s * out_y] = RLXK_FN(total)(sum[r][s]);
-    }
+#undef LOAD_FIRST
+#undef ADD_PRODUCTS
+    UNROLL for (int i = 0; i < x_lines * y_lines; i += RLXK_LANES) RLXK_FN(store)(out + i, RLXK_FN(totals)(sum + i));
 }
 
-/* The same for 1 ... FEW lines of y. */
-INLINE void RLXK_FN(few_dots)(float *out, int out_x, int out_y, const float *x, int64_t x_line, int x_lines,
-                              const float *y, int64_t y_line, int64_t y_lines, int64_t k) {
+/* The same for 1 ... FEW lines of y, whose sums lie side by side if `y_inside`, else those of x. */
+INLINE void RLXK_FN(few_dots)(float *out, bool y_inside, const float *x, int64_t x_line, int x_lines, const float *y,
+                              int64_t y_line, int64_t y_lines, int64_t k) {
+#define DOTS(n) RLXK_FN(dots)(out, y_inside ? n : 1, y_inside ? 1 : x_lines, x, x_line, x_lines, y, y_line, n, k)
     switch (y_lines) {
-    case 1: RLXK_FN(dots)(out, out_x, out_y, x, x_line, x_lines, y, y_line, 1, k); break;
-    case 2: RLXK_FN(dots)(out, out_x, out_y, x, x_line, x_lines, y, y_line, 2, k); break;
-    case 3: RLXK_FN(dots)(out, out_x, out_y, x, x_line, x_lines, y, y_line, 3, k); break;
-    default: RLXK_FN(dots)(out, out_x, out_y, x, x_line, x_lines, y, y_line, 4, k); break;
+    case 1: DOTS(1); break;
+    case 2: DOTS(2); break;
+#if FEW > 3
+    case 3: DOTS(3); break;
+#endif
+    default: DOTS(FEW); break;
     }
+#undef DOTS
 }
 
-/* At most FEW columns, rows of A contiguous. */
+/* Rows of A, contiguous, by the few columns of B. */
 static void RLXK_FN(dots_of_rows)(const product *x, int64_t begin, int64_t end) {
     const rlxk_gemm *g = x->g;
     const float *columns = x->b;
@@ -78,37 +80,48 @@ static void RLXK_FN(dots_of_rows)(const product *x, int64_t begin, int64_t end) 
         columns = x->packed;
         column_line = g->k;
     }
-    for (int64_t i = begin; i < end;) {
-        float out[FEW * FEW + RLXK_LANES];
-        const float *rows = x->a + i * g->a_row;
-        int64_t count = end - i < FEW ? 1 : FEW;
-        if (count == FEW) {
-            RLXK_FN(few_dots)(out, FEW, 1, rows, g->a_row, FEW, columns, column_line, g->n, g->k);
-        } else {
-            RLXK_FN(few_dots)(out, FEW, 1, rows, g->a_row, 1, columns, column_line, g->n, g->k);
-        }
-        for (int64_t r = 0; r < count; r++, i++) {
-            RLXK_FN(finish)(x, i, 0, RLXK_FN(load_first)(out + r * FEW, (int32_t)g->n), (int32_t)g->n);
+    const int64_t groups = (g->n + FEW - 1) / FEW;
+    for (int64_t i = begin, next; i < end; i = next) {
+        /* The last rows again with those before, so that they too are MANY. */
+        const int64_t first = g->m < MANY ? i : min(i, g->m - MANY);
+        next = g->m < MANY ? i + 1 : min(first + MANY, end);
+        for (int64_t group = 0; group < groups; group++) {
+            float out[WHOLE_VECTORS(MANY * FEW) + RLXK_LANES];
+            const int64_t j = g->n * group / groups, count = g->n * (group + 1) / groups - j;
+            const float *rows = x->a + first * g->a_row, *y = columns + j * column_line;
+            if (g->m < MANY) {
+                RLXK_FN(few_dots)(out, true, rows, g->a_row, 1, y, column_line, count, g->k);
+            } else {
+                RLXK_FN(few_dots)(out, true, rows, g->a_row, MANY, y, column_line, count, g->k);
+            }
+            for (int64_t r = i; r < next; r++) {
+                RLXK_FN(finish)(x, r, j, RLXK_FN(load_first)(out + (r - first) * count, (int32_t)count), (int32_t)count);
+            }
         }
     }
 }
 
-/* At most FEW rows, contiguous as the columns of B. */
+/* Columns of B, contiguous, by the few rows of A. */
 static void RLXK_FN(dots_of_columns)(const product *x, int64_t begin, int64_t end) {
     const rlxk_gemm *g = x->g;
-    for (int64_t j = begin; j < end;) {
-        float out[FEW * FEW + RLXK_LANES];
-        const float *columns = x->b + j * g->b_col;
-        int32_t count = end - j < FEW ? 1 : FEW;
-        if (count == FEW) {
-            RLXK_FN(few_dots)(out, 1, FEW, columns, g->b_col, FEW, x->a, g->a_row, g->m, g->k);
-        } else {
-            RLXK_FN(few_dots)(out, 1, FEW, columns, g->b_col, 1, x->a, g->a_row, g->m, g->k);
+    const int64_t groups = (g->m + FEW - 1) / FEW;
+    for (int64_t j = begin, next; j < end; j = next) {
+        const int64_t first = g->n < MANY ? j : min(j, g->n - MANY);
+        next = g->n < MANY ? j + 1 : min(first + MANY, end);
+        for (int64_t group = 0; group < groups; group++) {
+            float out[WHOLE_VECTORS(MANY * FEW) + RLXK_LANES];
+            const int64_t i = g->m * group / groups, count = g->m * (group + 1) / groups - i;
+            const float *columns = x->b + first * g->b_col, *y = x->a + i * g->a_row;
+            if (g->n < MANY) {
+                RLXK_FN(few_dots)(out, false, columns, g->b_col, 1, y, g->a_row, count, g->k);
+            } else {
+                RLXK_FN(few_dots)(out, false, columns, g->b_col, MANY, y, g->a_row, count, g->k);
+            }
+            for (int64_t s = 0; s < count; s++) {
+                const float *sums = out + s * (g->n < MANY ? 1 : MANY) + (j - first);
+                RLXK_FN(finish)(x, i + s, j, RLXK_FN(load_first)(sums, (int32_t)(next - j)), (int32_t)(next - j));
+            }
         }
-        for (int64_t i = 0; i < g->m; i++) {
-            RLXK_FN(finish)(x, i, j, RLXK_FN(load_first)(out + i * FEW, count), count);
-        }
-        j += count;
     }
 }
 

@@ -34,6 +34,23 @@ INLINE void RLXK_FN(transpose)(VEC *x) {
     EXCHANGE(x, 1)
 }
 
+#define ADD_HALVES(x, h) \
+    UNROLL for (int i = 0; i < (h); i++) x[i] = SHUFFLE(x[i], x[i + (h)], FIRST_HALVES, h) + SHUFFLE(x[i], x[i + (h)], SECOND_HALVES, h);
+
+/* Lane i is the total of x[i], all of them in the same order; x is spent. */
+INLINE VEC RLXK_FN(totals)(VEC *x) {
+#if RLXK_LANES > 8
+    ADD_HALVES(x, 8)
+#endif
+#if RLXK_LANES > 4
+    ADD_HALVES(x, 4)
+#endif
+    ADD_HALVES(x, 2)
+    ADD_HALVES(x, 1)
+    return x[0];
+}
+
+#undef ADD_HALVES
 #undef EXCHANGE
 #undef SECOND_HALVES
 #undef FIRST_HALVES
