@@ -16,13 +16,18 @@
 
 enum {
     DEEPEST_PART = 512,        /* channels and taps in a part, unless a channel has more taps */
-    BLOCK_FLOATS = 1 << 17,    /* of each matrix of a block: a quarter of a second-level cache of 2 MB */
+    BLOCK_FLOATS = 1 << 18,    /* of each matrix of a block: half of a second-level cache of 2 MB */
+    WIDEST_PANEL = 32,         /* of any instruction set */
+    WIDEST_ROWS = 16,          /* of a tile of any instruction set, in whole vectors */
     MOST_STRIPS = 64,          /* of a block */
     SLACK = 16,                /* floats behind a row that a copy by whole vectors may touch */
+    FEWEST_PIXELS = 128,       /* of a worker's share; with fewer */
+    FEWEST_ROWS = 64,          /* it takes at least so many of A's rows */
     LEAST_LANES_USED = 40,     /* per cent, or B is unfolded */
     SHALLOW = 16,              /* channels and taps that cost less to unfold than the output costs to spread */
     FEWEST_CHANNELS = 6,       /* that fill a tile of a weight gradient; fewer are unfolded */
     LONE_ROWS = 8,             /* of a depthwise convolution that are summed together */
+    LONE_UNITS = 4,            /* of one whose planes are bordered before they are read: stores take their time */
     LONE_FLOATS = 1 << 13,     /* of its bordered planes: most of a first-level cache */
     GRADIENT_SUMS = 16,        /* partial sums of a weight gradient: work for so many threads */
     GRADIENT_FLOATS = 1 << 20, /* of all partial sums beyond the first */
@@ -64,6 +69,15 @@ static inline int64_t conv_phase_length(const conv_axis *x, int64_t out) {
     return conv_quotient_up((out - 1) * x->stride + (x->taps - 1) * x->dilation + 1, x->stride);
 }
 
+/* Whether a tap falls on the phase. */
+static inline bool conv_meets_phase(const conv_axis *x, int64_t phase) {
+    if (x->stride == 1) return true;
+    for (int64_t t = 0; t < conv_min(x->taps, x->stride); t++) {
+        if (t * x->dilation % x->stride == phase) return true;
+    }
+    return false;
+}
+
 typedef struct conv_planes {
     int64_t height, width; /* of a phase's plane */
     int64_t phase, channel; /* strides */
@@ -100,6 +114,9 @@ typedef struct conv_block {
     conv_planes planes; /* of any strip */
 } conv_block;
 
+/* Where a strip's matrices start when it shares no panel with another. */
+static inline int64_t conv_panel_start(int64_t column) { return conv_round_up(column, WIDEST_PANEL); }
+
 static inline int64_t conv_pitch(int64_t columns) { return conv_round_up(columns, 16) + SLACK; }
 
 /* Rows of a block that takes `line` columns a row and `floats` floats a column. */
@@ -107,23 +124,24 @@ static inline int64_t conv_block_rows(int64_t line, int64_t floats) {
     return conv_max(BLOCK_FLOATS / conv_max(floats, 1) / line, 1);
 }
 
-/* The next block of the output rows [*row, end), counted through all images. */
+/* The next block of the output rows [*row, end), counted through all images; `apart` keeps strips out of each other's
+ * panels. */
 static inline void conv_take_block(conv_block *block, const conv_source *s, int64_t *row, int64_t end, int64_t line,
-                                   int64_t most_rows) {
+                                   bool apart, int64_t most_rows) {
     const int64_t height = s->axis[0].out;
     int64_t longest = 0;
-    block->strips = block->rows = 0;
+    block->strips = block->rows = block->columns = 0;
     while (*row < end && block->strips < MOST_STRIPS && block->rows < most_rows) {
         conv_strip *strip = &block->strip[block->strips++];
         strip->image = *row / height;
         strip->row = *row % height;
         strip->rows = conv_min(conv_min(height - strip->row, end - *row), most_rows - block->rows);
-        strip->column = block->rows * line;
+        strip->column = apart ? conv_panel_start(block->columns) : block->columns;
+        block->columns = strip->column + strip->rows * line;
         longest = conv_max(longest, strip->rows);
         block->rows += strip->rows;
         *row += strip->rows;
     }
-    block->columns = block->rows * line;
     block->pitch = conv_pitch(block->columns);
     block->planes = conv_planes_of(s, longest);
     for (int64_t n = 0; n < block->strips; n++) {
@@ -131,11 +149,14 @@ static inline void conv_take_block(conv_block *block, const conv_source *s, int6
     }
 }
 
+static inline int64_t conv_most_strips(const conv_source *s, int64_t most_rows) {
+    return conv_min(conv_quotient_up(most_rows, conv_min(s->axis[0].out, most_rows)) + 1, MOST_STRIPS);
+}
+
 /* Floats of the bordered planes of a block, at most. */
 static inline int64_t conv_planes_floats(const conv_source *s, int64_t most_rows) {
     const int64_t longest = conv_min(s->axis[0].out, most_rows);
-    const int64_t strips = conv_min(conv_quotient_up(most_rows, longest) + 1, MOST_STRIPS);
-    return conv_round_up(strips * conv_part_channels(s) * conv_planes_of(s, longest).channel + SLACK, 16);
+    return conv_round_up(conv_most_strips(s, most_rows) * conv_part_channels(s) * conv_planes_of(s, longest).channel + SLACK, 16);
 }
 
 /* MARK: Sweeps */
@@ -143,7 +164,7 @@ static inline int64_t conv_planes_floats(const conv_source *s, int64_t most_rows
 typedef enum conv_way {
     CONV_POINTWISE, /* one tap and no border: B is the source */
     CONV_BORDERED,
-    CONV_UNFOLDED,
+    CONV_UNFOLDED, /* into panels */
 } conv_way;
 
 /* rows x pixels = A x source; the output of a forward pass, or one phase of an input gradient. */
@@ -192,6 +213,12 @@ static inline bool conv_spreads(const conv_sweep *s, conv_way way) {
                                 : conv_line(&s->source, way) != axis[1].out;
 }
 
+/* Whether workers share the rows of A instead of the pixels. */
+static inline bool conv_splits_rows(const conv_sweep *s, int32_t workers) {
+    const int64_t pixels = s->batch * s->source.axis[0].out * s->source.axis[1].out;
+    return pixels < FEWEST_PIXELS * workers && s->rows >= FEWEST_ROWS * workers;
+}
+
 /* Whether the sweep is of one channel that makes one. Its work is shared by images and groups. */
 static inline bool conv_is_lone(const conv_sweep *s) {
     return s->source.channels == 1 && s->rows == 1 && conv_taps(&s->source) > 0;
@@ -199,7 +226,8 @@ static inline bool conv_is_lone(const conv_sweep *s) {
 
 /* What a worker needs, in floats from the start of its room. */
 typedef struct conv_room {
-    int64_t runs, planes, unfolded, product, total;
+    int64_t runs, packed, planes, unfolded, product, total;
+    int64_t unit;      /* planes of a lone channel */
     int64_t most_rows; /* of a block */
 } conv_room;
 
@@ -207,7 +235,8 @@ static inline conv_room conv_lone_room(const conv_source *s) {
     const int64_t row = conv_planes_of(s, 1).width * s->axis[0].stride * s->axis[1].stride;
     conv_room room = { .planes = conv_round_up(4 * conv_taps(s), 16) };
     room.most_rows = conv_min(conv_round_up(conv_max(LONE_FLOATS / row, 1), LONE_ROWS), s->axis[0].out);
-    room.total = room.planes + conv_round_up(conv_planes_of(s, room.most_rows).channel + SLACK, 16);
+    room.unit = conv_round_up(conv_planes_of(s, room.most_rows).channel + SLACK, 16);
+    room.total = room.planes + LONE_UNITS * room.unit;
     return room;
 }
 
@@ -219,14 +248,17 @@ static inline conv_room conv_sweep_room(const conv_sweep *s) {
     const int64_t phases = source->axis[0].stride * source->axis[1].stride;
     const int64_t b = way == CONV_UNFOLDED ? depth : conv_part_channels(source) * phases;
     conv_room room = { .most_rows = conv_block_rows(line, conv_max(b, conv_spreads(s, way) ? s->rows : 0)) };
-    const int64_t pitch = conv_pitch(room.most_rows * line);
+    const int64_t columns = conv_panel_start(room.most_rows * line + conv_most_strips(source, room.most_rows) * WIDEST_PANEL);
+    const int64_t pitch = conv_pitch(columns);
     int64_t at = 0;
     room.runs = at; /* two of int64_t */
     at += conv_round_up(4 * conv_max(depth, 1), 16);
+    room.packed = at;
+    at += (depth + WIDEST_ROWS) * WIDEST_ROWS;
     room.planes = at;
     if (way != CONV_POINTWISE) at += conv_planes_floats(source, room.most_rows);
     room.unfolded = at;
-    if (way == CONV_UNFOLDED) at += depth * pitch;
+    if (way == CONV_UNFOLDED) at += depth * columns;
     room.product = at;
     if (conv_spreads(s, way)) at += s->rows * pitch;
     room.total = at;

@@ -6,31 +6,56 @@
 
 /* MARK: Forward and input gradient */
 
+/* Rows of A over `channels` channels and their taps, from `a` on. */
+static void RLXK_FN(pack_a)(float *to, const float *a, const conv_sweep *s, int64_t rows, int64_t channels) {
+    const int64_t down = s->source.axis[0].taps, across = s->source.axis[1].taps, taps = down * across;
+    const bool lines = (across == 1 || s->a_tap[1] == 1) && (down == 1 || s->a_tap[0] == across);
+    if (lines && s->a_channel == taps) {
+        RLXK_FN(pack_rows)(to, a, rows, channels * taps, s->a_row, 1);
+    } else if (taps == 1) {
+        RLXK_FN(pack_rows)(to, a, rows, channels, s->a_row, s->a_channel);
+    } else {
+        for (int64_t channel = 0; channel < channels; channel++, a += s->a_channel) {
+            for (int64_t p = 0; p < down; p++) {
+                for (int64_t q = 0; q < across; q++, to += ROW_PITCH) {
+                    const float *tap = a + p * s->a_tap[0] + q * s->a_tap[1];
+                    for (int64_t i = 0; i < rows; i++) to[i] = tap[i * s->a_row];
+                }
+            }
+        }
+    }
+}
+
+/* Strides of A: as it is, or packed. */
+typedef struct RLXK_FN(a_strides) {
+    int64_t row, channel, tap[2];
+} RLXK_FN(a_strides);
+
 /* The runs of A and B over `channels` channels and their taps: what lies evenly in both is one run. */
-static void RLXK_FN(set_runs)(rlxk_tile *tile, int64_t *a_runs, int64_t *b_runs, const conv_sweep *s, conv_way way,
-                              const conv_block *block, int64_t channels) {
-    const conv_source *source = &s->source;
+static void RLXK_FN(set_runs)(rlxk_tile *tile, int64_t *a_runs, int64_t *b_runs, const RLXK_FN(a_strides) *a,
+                              const conv_source *source, conv_way way, const conv_block *block, int64_t channels) {
     const int64_t down = source->axis[0].taps, across = source->axis[1].taps;
+    tile->a_row = a->row;
+    tile->a_col = a->tap[1];
     tile->a_runs = a_runs;
     tile->b_runs = b_runs;
     tile->runs = 0;
-    tile->a_col = s->a_tap[1];
     if (way == CONV_POINTWISE) {
-        tile->a_col = s->a_channel;
+        tile->a_col = a->channel;
         tile->b_row = source->plane;
         tile->k = channels;
         a_runs[0] = b_runs[0] = 0;
         tile->runs = 1;
     } else if (way == CONV_UNFOLDED) {
-        const bool lines = s->a_tap[0] == across * s->a_tap[1];
-        const bool all = lines && s->a_channel == down * across * s->a_tap[1];
+        const bool lines = a->tap[0] == across * a->tap[1];
+        const bool all = lines && a->channel == down * across * a->tap[1];
         const int64_t runs_of_channel = lines ? 1 : down;
-        tile->b_row = block->pitch;
+        tile->b_row = PANEL;
         tile->k = down * across / runs_of_channel * (all ? channels : 1);
         for (int64_t channel = 0; channel < (all ? 1 : channels); channel++) {
             for (int64_t p = 0; p < runs_of_channel; p++, tile->runs++) {
-                a_runs[tile->runs] = channel * s->a_channel + p * s->a_tap[0];
-                b_runs[tile->runs] = tile->runs * tile->k * block->pitch;
+                a_runs[tile->runs] = channel * a->channel + p * a->tap[0];
+                b_runs[tile->runs] = tile->runs * tile->k * PANEL;
             }
         }
     } else {
@@ -40,7 +65,7 @@ static void RLXK_FN(set_runs)(rlxk_tile *tile, int64_t *a_runs, int64_t *b_runs,
         for (int64_t channel = 0; channel < channels; channel++) {
             for (int64_t p = 0; p < down; p++) {
                 for (int64_t q = 0; q < runs_of_line; q++, tile->runs++) {
-                    a_runs[tile->runs] = channel * s->a_channel + p * s->a_tap[0] + q * s->a_tap[1];
+                    a_runs[tile->runs] = channel * a->channel + p * a->tap[0] + q * a->tap[1];
                     b_runs[tile->runs] = channel * block->planes.channel + conv_tap_start(source, &block->planes, p, q);
                 }
             }
@@ -78,40 +103,52 @@ typedef struct SWEEPER {
     int64_t line;
     conv_room room;
     int64_t *a_runs, *b_runs;
-    float *planes, *unfolded, *product;
+    float *packed, *planes, *unfolded, *product;
 } SWEEPER;
 
-/* A tile's rows over a stretch of columns. */
-INLINE void RLXK_FN(stretch)(rlxk_tile *tile, int64_t rows, const float *b, float *c, int64_t columns) {
-    for (int64_t j = 0; j < columns; j += PANEL) {
-        tile->b = b + j;
+/* A tile's rows over a stretch of columns; panels of B lie `panel` floats apart. */
+INLINE void RLXK_FN(stretch)(rlxk_tile *tile, int64_t rows, const float *b, int64_t panel, float *c, int64_t columns) {
+    for (int64_t j = 0; j < columns; j += PANEL, b += panel) {
+        tile->b = b;
         tile->c = c + j;
         RLXK_FN(tile_run)(tile, rows, conv_min(columns - j, PANEL));
     }
 }
 
-/* One part of the channels of one block. */
-static void RLXK_FN(multiply)(const SWEEPER *x, const conv_block *block, int64_t begin, int64_t end) {
+/* Rows [row, end) of A over one part of the channels of one block. */
+static void RLXK_FN(multiply)(const SWEEPER *x, const conv_block *block, int64_t begin, int64_t end, int64_t row,
+                              int64_t end_row) {
     const conv_sweep *s = x->s;
     const conv_source *source = &s->source;
     const bool last = end == source->channels, empty = conv_taps(source) == 0;
+    const int64_t width = source->axis[1].out;
+    const int64_t taps = conv_taps(source);
+    const bool packs = block->columns >= FEWEST_PIXELS;
+    RLXK_FN(a_strides) a = { s->a_row, s->a_channel, { s->a_tap[0], s->a_tap[1] } };
+    if (packs) a = (RLXK_FN(a_strides)){ 1, taps * ROW_PITCH, { source->axis[1].taps * ROW_PITCH, ROW_PITCH } };
     rlxk_tile tile = {
-        .a_row = s->a_row, .c_row = x->spreads ? block->pitch : s->c_row, .alpha = 1, .accumulate = begin > 0,
-        .relu = last && s->relu,
+        .c_row = x->spreads ? block->pitch : s->c_row, .alpha = 1,
+        .accumulate = begin > 0, .relu = last && s->relu,
     };
     if (!empty) {
-        RLXK_FN(set_runs)(&tile, x->a_runs, x->b_runs, s, x->way, block, end - begin);
+        RLXK_FN(set_runs)(&tile, x->a_runs, x->b_runs, &a, source, x->way, block, end - begin);
         if (x->way != CONV_POINTWISE) RLXK_FN(borders)(x->planes, source, block, begin, end);
-        if (x->way == CONV_UNFOLDED) RLXK_FN(unfold)(x->unfolded, x->planes, source, block, end - begin);
+        if (x->way == CONV_UNFOLDED) RLXK_FN(unfold_panels)(x->unfolded, x->planes, source, block, end - begin);
     }
-    const int64_t row_blocks = conv_quotient_up(s->rows, TILE_ROWS), width = source->axis[1].out;
+    const int64_t panel = x->way == CONV_UNFOLDED ? (end - begin) * taps * PANEL : PANEL;
+    const int64_t row_blocks = conv_quotient_up(end_row - row, TILE_ROWS);
     for (int64_t row_block = 0; row_block < row_blocks; row_block++) {
-        const int64_t row = s->rows * row_block / row_blocks, next = s->rows * (row_block + 1) / row_blocks;
-        tile.a = s->a + s->a_start + row * s->a_row + begin * s->a_channel;
-        tile.row_bias = last && s->bias ? s->bias + row : NULL;
-        float *product = x->product + row * block->pitch;
+        const int64_t i = row + (end_row - row) * row_block / row_blocks;
+        const int64_t next = row + (end_row - row) * (row_block + 1) / row_blocks, rows = next - i;
+        tile.a = s->a + s->a_start + i * s->a_row + begin * s->a_channel;
+        if (packs && !empty) {
+            RLXK_FN(pack_a)(x->packed, tile.a, s, rows, end - begin);
+            tile.a = x->packed;
+        }
+        tile.row_bias = last && s->bias ? s->bias + i : NULL;
+        float *product = x->product + i * block->pitch;
         if (x->way == CONV_UNFOLDED && x->spreads) {
-            RLXK_FN(stretch)(&tile, next - row, x->unfolded, product, block->columns);
+            RLXK_FN(stretch)(&tile, rows, x->unfolded, panel, product, block->columns);
         } else {
             for (int64_t n = 0; n < block->strips; n++) {
                 const conv_strip *strip = &block->strip[n];
@@ -119,33 +156,38 @@ static void RLXK_FN(multiply)(const SWEEPER *x, const conv_block *block, int64_t
                 const float *plane = source->base + strip->image * source->image + begin * source->plane;
                 const float *b = x->way == CONV_POINTWISE ? plane + first
                     : x->way == CONV_BORDERED             ? x->planes + strip->planes
-                                                          : x->unfolded + strip->column;
-                float *c = s->c + s->c_start + strip->image * s->c_image + row * s->c_row;
-                RLXK_FN(stretch)(&tile, next - row, b, x->spreads ? product + strip->column : c + first,
+                                                          : x->unfolded + strip->column / PANEL * panel;
+                float *c = s->c + s->c_start + strip->image * s->c_image + i * s->c_row;
+                RLXK_FN(stretch)(&tile, rows, b, panel, x->spreads ? product + strip->column : c + first,
                                  (strip->rows - 1) * x->line + width);
             }
         }
-        if (last && x->spreads) RLXK_FN(spread)(s, block, x->product, x->line, row, next);
+        if (last && x->spreads) RLXK_FN(spread)(s, block, x->product, x->line, i, next);
     }
 }
 
+/* A worker's share is of the pixels, or of A's rows where pixels are few. */
 static void RLXK_FN(sweep)(const conv_sweep *s, float *workspace, int32_t worker, int32_t workers) {
     const conv_source *source = &s->source;
     const conv_way way = conv_way_of(source);
     SWEEPER x = { .s = s, .way = way, .spreads = conv_spreads(s, way), .line = conv_line(source, way), .room = conv_sweep_room(s) };
     x.a_runs = (int64_t *)(void *)(workspace + x.room.runs);
     x.b_runs = x.a_runs + conv_max(conv_part_channels(source) * conv_taps(source), 1);
+    x.packed = workspace + x.room.packed;
     x.planes = workspace + x.room.planes;
     x.unfolded = workspace + x.room.unfolded;
     x.product = workspace + x.room.product;
     const int64_t parts = conv_parts(source);
-    int64_t row, end;
-    rlxk_share(s->batch * source->axis[0].out, worker, workers, &row, &end);
-    while (row < end) {
+    int64_t line = 0, end = s->batch * source->axis[0].out, row = 0, end_row = s->rows;
+    if (conv_splits_rows(s, workers)) rlxk_share(s->rows, worker, workers, &row, &end_row);
+    else rlxk_share(end, worker, workers, &line, &end);
+    if (row == end_row) return;
+    while (line < end) {
         conv_block block;
-        conv_take_block(&block, source, &row, end, x.line, x.room.most_rows);
+        conv_take_block(&block, source, &line, end, x.line, way == CONV_UNFOLDED && !x.spreads, x.room.most_rows);
         for (int64_t part = 0; part < parts; part++) {
-            RLXK_FN(multiply)(&x, &block, source->channels * part / parts, source->channels * (part + 1) / parts);
+            RLXK_FN(multiply)(&x, &block, source->channels * part / parts, source->channels * (part + 1) / parts, row,
+                              end_row);
         }
     }
 }
@@ -153,15 +195,9 @@ static void RLXK_FN(sweep)(const conv_sweep *s, float *workspace, int32_t worker
 static void RLXK_FN(conv_forward)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_conv_forward *f = arguments;
     conv_sweep sweep = forward_sweep(f, 0);
-    const conv_room room = conv_sweep_room(&sweep);
-    float *workspace = f->workspace + worker * room.total;
+    float *workspace = f->workspace + worker * conv_sweep_room(&sweep).total;
     if (conv_is_lone(&sweep)) {
-        int64_t unit, end;
-        rlxk_share(f->shape.groups * f->shape.batch, worker, workers, &unit, &end);
-        for (; unit < end; unit++) {
-            sweep = forward_sweep(f, unit % f->shape.groups);
-            RLXK_FN(lone_image)(&sweep, &room, workspace, unit / f->shape.groups);
-        }
+        RLXK_FN(lone_sweep)(&sweep, f->shape.groups, workspace, worker, workers);
         return;
     }
     for (int64_t group = 0; group < f->shape.groups; group++) {
@@ -178,13 +214,7 @@ static void RLXK_FN(conv_input_gradient)(const void *arguments, int32_t worker, 
         for (int64_t j = 0; j < conv_min(shape->stride[1], shape->in_width); j++) {
             conv_sweep sweep = input_gradient_sweep(g, 0, i, j);
             if (conv_is_lone(&sweep)) {
-                const conv_room room = conv_sweep_room(&sweep);
-                int64_t unit, end;
-                rlxk_share(shape->groups * shape->batch, worker, workers, &unit, &end);
-                for (; unit < end; unit++) {
-                    sweep = input_gradient_sweep(g, unit % shape->groups, i, j);
-                    RLXK_FN(lone_image)(&sweep, &room, workspace, unit / shape->groups);
-                }
+                RLXK_FN(lone_sweep)(&sweep, shape->groups, workspace, worker, workers);
                 continue;
             }
             for (int64_t group = 0; group < shape->groups; group++) {
@@ -230,7 +260,7 @@ static void RLXK_FN(gradient_sums)(const conv_gradient *g, const rlxk_conv_weigh
     for (int64_t i = 0; i < channels * taps * g->columns; i++) sums[i] = 0;
     while (row < end_row) {
         conv_block block;
-        conv_take_block(&block, &source, &row, end_row, width, room.most_rows);
+        conv_take_block(&block, &source, &row, end_row, width, false, room.most_rows);
         RLXK_FN(pack_dy)(panels, w, group, g->columns, &block);
         RLXK_FN(borders)(planes, &source, &block, begin, end);
         if (unfolds) {

@@ -3,34 +3,6 @@
 #include "pack_body.h"
 #include "gemm_thin_body.h"
 
-/* to[p * ROW_PITCH + i] = from[i * row + p * col] for p < k, i < rows, at most TILE_ROWS; what lies between is undefined. */
-static void RLXK_FN(pack_rows)(float *to, const float *from, int64_t rows, int64_t k, int64_t row, int64_t col) {
-    int64_t p = 0;
-    if (row == 1) {
-        for (; p < k; p++, from += col, to += ROW_PITCH) {
-            for (int64_t i = 0; i < rows; i += RLXK_LANES) {
-                const int32_t n = (int32_t)(rows - i < RLXK_LANES ? rows - i : RLXK_LANES);
-                RLXK_FN(store)(to + i, RLXK_FN(load_first)(from + i, n));
-            }
-            __builtin_prefetch(from + 16 * col);
-        }
-        return;
-    }
-    for (; col == 1 && p + RLXK_LANES <= k; p += RLXK_LANES) {
-        for (int64_t first = 0; first < rows; first += RLXK_LANES) {
-            VEC x[RLXK_LANES];
-            UNROLL for (int i = 0; i < RLXK_LANES; i++) {
-                x[i] = first + i < rows ? RLXK_FN(load)(from + p + (first + i) * row) : 0;
-            }
-            RLXK_FN(transpose)(x);
-            UNROLL for (int i = 0; i < RLXK_LANES; i++) RLXK_FN(store)(to + (p + i) * ROW_PITCH + first, x[i]);
-        }
-    }
-    for (; p < k; p++) {
-        for (int64_t i = 0; i < rows; i++) to[p * ROW_PITCH + i] = from[p * col + i * row];
-    }
-}
-
 /* Rows x columns, over k's part [k_begin, k_end). */
 static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end, int64_t column_begin,
                            int64_t column_end, int64_t k_begin, int64_t k_end) {

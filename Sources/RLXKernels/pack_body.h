@@ -1,4 +1,4 @@
-/* pack_body.h - squares turned in registers, and panels of B made contiguous (a body, after vec_body.h). */
+/* pack_body.h - squares turned in registers, panels of B and rows of A made contiguous (a body, after vec_body.h). */
 
 #if RLXK_LANES == 16
 #define SHUFFLE(x, y, at, h)                                                                                       \
@@ -81,5 +81,33 @@ static void RLXK_FN(pack)(float *to, const float *from, int64_t k, int64_t colum
     }
     for (; j < columns; j++) {
         for (int64_t p = 0; p < k; p++) to[p * PANEL + j] = from[p * row + j * col];
+    }
+}
+
+/* to[p * ROW_PITCH + i] = from[i * row + p * col] for p < k, i < rows, at most TILE_ROWS; what lies between is undefined. */
+static void RLXK_FN(pack_rows)(float *to, const float *from, int64_t rows, int64_t k, int64_t row, int64_t col) {
+    int64_t p = 0;
+    if (row == 1) {
+        for (; p < k; p++, from += col, to += ROW_PITCH) {
+            for (int64_t i = 0; i < rows; i += RLXK_LANES) {
+                const int32_t n = (int32_t)(rows - i < RLXK_LANES ? rows - i : RLXK_LANES);
+                RLXK_FN(store)(to + i, RLXK_FN(load_first)(from + i, n));
+            }
+            __builtin_prefetch(from + 16 * col);
+        }
+        return;
+    }
+    for (; col == 1 && p + RLXK_LANES <= k; p += RLXK_LANES) {
+        for (int64_t first = 0; first < rows; first += RLXK_LANES) {
+            VEC x[RLXK_LANES];
+            UNROLL for (int i = 0; i < RLXK_LANES; i++) {
+                x[i] = first + i < rows ? RLXK_FN(load)(from + p + (first + i) * row) : 0;
+            }
+            RLXK_FN(transpose)(x);
+            UNROLL for (int i = 0; i < RLXK_LANES; i++) RLXK_FN(store)(to + (p + i) * ROW_PITCH + first, x[i]);
+        }
+    }
+    for (; p < k; p++) {
+        for (int64_t i = 0; i < rows; i++) to[p * ROW_PITCH + i] = from[p * col + i * row];
     }
 }
