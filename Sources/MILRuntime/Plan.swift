@@ -172,10 +172,11 @@ public final class Plan: @unchecked Sendable {
     }
 
     /// Runs once on what the buffers of the inputs hold, or the memory that they are read from instead.
-    /// - Throws: `RuntimeError.outOfRange`, `.indexOutOfRange`; then nothing was changed. `.unreadableWeights`.
+    /// - Throws: `RuntimeError.outOfRange`, `.indexOutOfRange`, `.stopped`; then no input was changed.
+    ///   `.unreadableWeights`.
     public func run() throws(RuntimeError) {
         try checkInputs()
-        code.run()
+        if !code.run() { throw .stopped }
         try weights.verify()
     }
 
@@ -276,7 +277,7 @@ private struct IndexChecks {
     }
 
     func callAsFunction() throws(RuntimeError) {
-        code.run()
+        if !code.run() { throw .stopped }
         let values = failures.bytes.assumingMemoryBound(to: Int32.self)
         for (check, failure) in zip(checks, values) { try Self.judge(check, failure) }
     }

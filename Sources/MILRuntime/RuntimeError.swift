@@ -20,6 +20,8 @@ public enum RuntimeError: Error, Sendable, Hashable {
     case outOfMemory(bytes: Int)
     /// The run took longer than it was allowed to; it was given up in the loop at this place.
     case outOfTime(Place, seconds: Double)
+    /// The run was asked to stop; nothing was changed.
+    case stopped
 }
 
 extension RuntimeError {
@@ -77,7 +79,7 @@ extension RuntimeError {
         case .outOfRange(let input, _, _, _): input
         case .indexOutOfRange(let place, _, _): place.subject
         case .outOfTime(let place, _): place.subject
-        case .unreadableWeights, .outOfMemory: ""
+        case .unreadableWeights, .outOfMemory, .stopped: ""
         }
     }
 }
@@ -119,6 +121,7 @@ extension RuntimeError: CustomStringConvertible {
             "\(place): its index number \(index) is not an index of \(size) elements"
         case .outOfMemory(let bytes): "no memory for \(bytes) bytes"
         case .outOfTime(let place, let seconds): "\(place): the run was given up after its limit of \(seconds) seconds"
+        case .stopped: "the run was asked to stop, and did"
         }
     }
 }

@@ -27,6 +27,7 @@ extension RLXError {
             case .outOfMemory: .outOfMemory
             case .unreadableWeights: .io
             case .outOfTime: .timeLimit
+            case .stopped: .interrupted
             }
         self.init(code, error.description, subject: error.subject)
     }

@@ -28,6 +28,8 @@ public struct RLXError: Error, Sendable, Hashable {
         case `internal`
         /// A prediction that took longer than it was allowed to.
         case timeLimit
+        /// A call that was asked to stop.
+        case interrupted
     }
 
     /// What kind of fault it is.

@@ -16,6 +16,11 @@ public func rlx_version() -> UnsafePointer<CChar>! { version.pointer }
 public func rlx_isa() -> UnsafePointer<CChar>! { instructionSet.pointer }
 
 @c @implementation
+public func rlx_set_interrupt(_ ask: (@convention(c) () -> Int32)!, _ thread: UInt64) {
+    RLXLibrary.setInterrupt(ask, thread: thread)
+}
+
+@c @implementation
 public func rlx_live_handles() -> Int64 { LiveHandles.shared.current }
 
 @c @implementation

@@ -32,6 +32,9 @@ enum {
     CACHE_LINE = 128, /* two lines of x86, which are prefetched as a pair; one of Apple's */
     PAUSES_BEFORE_YIELD = 256,
     IDLE_SPIN_NS = 300000,
+    ASK_NS = 20000000,    /* between two questions whether to stop */
+    ANSWER_SHARE = 16,    /* an answer may wait for a lock: this many times as long goes to the work before the next */
+    SERIALS_PER_LOOK = 32 /* serial instructions are short */
 };
 
 /* MARK: Waiting */
@@ -138,6 +141,39 @@ static uint64_t flush_subnormals(void) { return 0; }
 static void restore_mode(uint64_t mode) { (void)mode; }
 #endif
 
+/* MARK: Being asked to stop */
+
+static struct {
+    int32_t (*_Atomic ask)(void);
+    _Atomic uint64_t thread;
+    int64_t next; /* of that thread alone */
+} stop;
+
+void rlxk_set_stop(int32_t (*ask)(void), uint64_t thread) {
+    atomic_store(&stop.ask, NULL);
+    atomic_store(&stop.thread, thread);
+    atomic_store(&stop.ask, ask);
+}
+
+bool rlxk_asked_to_stop(void) {
+    int32_t (*ask)(void) = atomic_load_explicit(&stop.ask, memory_order_acquire);
+    if (!ask || atomic_load_explicit(&stop.thread, memory_order_relaxed) != (uint64_t)(uintptr_t)pthread_self()) return false;
+    const int64_t now = now_ns();
+    if (now < stop.next) return false;
+    const int32_t answer = ask();
+    const int64_t end = now_ns();
+    stop.next = end + ASK_NS + ANSWER_SHARE * (end - now);
+    return answer != 0;
+}
+
+/* As rlxk_asked_to_stop, from inside a walk: others' code computes in the mode of who called. */
+static bool asked_to_stop_in(uint64_t callers_mode) {
+    restore_mode(callers_mode);
+    bool answer = rlxk_asked_to_stop();
+    flush_subnormals();
+    return answer;
+}
+
 /* MARK: The pool */
 
 typedef struct member {
@@ -163,7 +199,9 @@ static struct {
 
     /* The walk; written by the caller whose turn it is while nobody holds a share. To be read by who holds one. */
     _Alignas(CACHE_LINE) const rlxk_instruction *list;
-    size_t count;
+    size_t count, stoppable;
+    uint64_t callers_mode;
+    _Atomic bool stopped; /* set by worker 0 while it holds a share that may be left undone */
     _Atomic int32_t workers;
     int32_t members; /* threads that exist, and the caller */
     uint32_t walks;
@@ -193,8 +231,19 @@ typedef struct cursor {
     size_t begin, end;
 } cursor;
 
-/* Runs a share of a segment; false when someone else has it. */
-static bool take_share(uint32_t walk, cursor *at, int64_t segment, int32_t share) {
+static void run_share(const cursor *at, int32_t share, int32_t workers) {
+    const rlxk_instruction *list = pool.list;
+    for (size_t i = at->begin; i < at->end; i++) {
+        if (!(list[i].flags & RLXK_SERIAL)) {
+            list[i].run(list[i].arguments, share, workers);
+        } else if (share == 0) {
+            list[i].run(list[i].arguments, 0, 1);
+        }
+    }
+}
+
+/* Runs a share of a segment; false when someone else has it. The caller looks whether to stop. */
+static bool take_share(uint32_t walk, cursor *at, int64_t segment, int32_t share, bool is_caller) {
     position free = position_at(walk, segment);
     _Atomic position *next = &pool.claims[share].next;
     if (atomic_load_explicit(next, memory_order_relaxed) != free
@@ -208,13 +257,10 @@ static bool take_share(uint32_t walk, cursor *at, int64_t segment, int32_t share
         at->end = segment_end(list, count, at->begin);
         at->segment++;
     }
-    for (size_t i = at->begin; i < at->end; i++) {
-        if (!(list[i].flags & RLXK_SERIAL)) {
-            list[i].run(list[i].arguments, share, workers);
-        } else if (share == 0) {
-            list[i].run(list[i].arguments, 0, 1);
-        }
+    if (is_caller && at->end <= pool.stoppable && asked_to_stop_in(pool.callers_mode)) {
+        atomic_store_explicit(&pool.stopped, true, memory_order_relaxed);
     }
+    if (!atomic_load_explicit(&pool.stopped, memory_order_relaxed)) run_share(at, share, workers);
     if (atomic_fetch_add_explicit(&pool.arrived, 1, memory_order_acq_rel) + 1 == workers) {
         atomic_store_explicit(&pool.arrived, 0, memory_order_relaxed);
         atomic_store_explicit(&pool.progress, position_at(walk, at->end == count ? OVER : segment + 1), memory_order_release);
@@ -230,8 +276,10 @@ static void take_part(uint32_t walk, int32_t worker) {
         if (now >> 32 != walk || now == position_at(walk, OVER)) return;
         const int64_t segment = (uint32_t)now;
         const int32_t workers = atomic_load_explicit(&pool.workers, memory_order_relaxed);
-        bool took = take_share(walk, &at, segment, worker);
-        for (int32_t i = 1; i < workers && !took; i++) took = take_share(walk, &at, segment, (worker + i) % workers);
+        bool took = false;
+        for (int32_t i = 0; i < workers && !took; i++) {
+            took = take_share(walk, &at, segment, (worker + i) % workers, worker == 0);
+        }
         /* A share that is taken is not given back: nothing is left to do here until all of them are done. */
         for (uint32_t turn = 0; !took && atomic_load_explicit(&pool.progress, memory_order_acquire) == now; turn++) {
             pause_or_yield(turn);
@@ -302,29 +350,59 @@ static int32_t raise_members(int32_t wanted) {
     return wanted < pool.members ? wanted : pool.members;
 }
 
-static void walk_together(const rlxk_instruction *list, size_t count, int32_t wanted) {
+/* Whether all was done. */
+static bool walk_together(
+    const rlxk_instruction *list, size_t count, size_t stoppable, int32_t wanted, uint64_t callers_mode) {
     uint32_t mine = atomic_fetch_add(&pool.next_turn, 1);
     for (uint32_t now; (now = atomic_load(&pool.turn.word)) != mine;) gate_wait(&pool.turn, now, 0);
 
     int32_t workers = raise_members(wanted);
     pool.list = list;
     pool.count = count;
+    pool.stoppable = stoppable;
+    pool.callers_mode = callers_mode;
+    atomic_store_explicit(&pool.stopped, false, memory_order_relaxed);
     atomic_store_explicit(&pool.workers, workers, memory_order_relaxed);
     uint32_t walk = ++pool.walks;
     for (int32_t i = 0; i < workers; i++) atomic_store_explicit(&pool.claims[i].next, position_at(walk, 0), memory_order_relaxed);
     atomic_store_explicit(&pool.progress, position_at(walk, 0), memory_order_release);
     for (int32_t i = 1; i < workers; i++) gate_open(&pool.member[i].start);
     take_part(walk, 0);
+    bool whole = !atomic_load_explicit(&pool.stopped, memory_order_relaxed);
 
     gate_open(&pool.turn);
+    return whole;
+}
+
+/* Instructions from the list's beginning that the caller runs alone; `*whole` is made false when it was told to stop. */
+static size_t walk_alone(
+    const rlxk_instruction *list, size_t count, size_t stoppable, int32_t workers, uint64_t callers_mode, bool *whole) {
+    int32_t serials = 0;
+    for (size_t i = 0; i < count; i++) {
+        const bool serial = list[i].flags & RLXK_SERIAL;
+        if (workers > 1 && !serial) return i;
+        if (i < stoppable && (!serial || ++serials % SERIALS_PER_LOOK == 0) && asked_to_stop_in(callers_mode)) {
+            *whole = false;
+            return count;
+        }
+        list[i].run(list[i].arguments, 0, 1);
+    }
+    return count;
+}
+
+bool rlxk_execute_unless_stopped(const rlxk_instruction *list, size_t count, size_t stoppable, int32_t workers) {
+    bool whole = true;
+    uint64_t mode = flush_subnormals();
+    size_t done = walk_alone(list, count, stoppable, workers, mode, &whole);
+    if (done < count) {
+        whole = walk_together(list + done, count - done, stoppable > done ? stoppable - done : 0, workers, mode);
+    }
+    restore_mode(mode);
+    return whole;
 }
 
 void rlxk_execute(const rlxk_instruction *list, size_t count, int32_t workers) {
-    uint64_t mode = flush_subnormals();
-    size_t i = 0;
-    for (; i < count && (workers <= 1 || list[i].flags & RLXK_SERIAL); i++) list[i].run(list[i].arguments, 0, 1);
-    if (i < count) walk_together(list + i, count - i, workers);
-    restore_mode(mode);
+    rlxk_execute_unless_stopped(list, count, 0, workers);
 }
 
 int32_t rlxk_default_workers(void) {

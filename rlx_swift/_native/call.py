@@ -18,6 +18,7 @@ from ..errors import (
     TimeLimitError,
     UnsupportedError,
 )
+from . import interrupt
 from .loader import Native
 
 EXCEPTIONS: dict[str, type[RlxError]] = {
@@ -43,12 +44,15 @@ def call(native: Native, function: Any, *arguments: Any) -> None:
 
 
 def check(native: Native, status: int, slot: Any) -> None:
-    """Raises the exception of a status that is not OK, with the text left in `slot`, which is emptied."""
+    """Raises the exception of a status that is not OK, with the text left in `slot`, which is emptied.
+
+    Of a call that was asked to stop, it is what the signal handler raised.
+    """
     if status:
         raise _exception(native, status, slot)
 
 
-def _exception(native: Native, status: int, slot: Any) -> RlxError:
+def _exception(native: Native, status: int, slot: Any) -> BaseException:
     lib, error = native.lib, slot[0]
     slot[0] = native.ffi.NULL
     message, detail, subject = (
@@ -56,6 +60,8 @@ def _exception(native: Native, status: int, slot: Any) -> RlxError:
         for read in (lib.rlx_error_message, lib.rlx_error_detail, lib.rlx_error_subject)
     )
     lib.rlx_error_destroy(error)
+    if status == lib.RLX_STATUS_INTERRUPTED:
+        return interrupt.taken() or KeyboardInterrupt()
     name = native.ffi.typeof("rlx_status").elements.get(status, "unknown to this package")
     problem = message.removeprefix(f"{subject}: ") or f"it failed with status {status} ({name}) and no message"
     raised = EXCEPTIONS.get(name, NativeError)(subject or "native library", problem)

@@ -164,6 +164,7 @@ class NativeSession(Handle):
         out = library.ffi.new("rlx_session **")
         call(library, library.lib.rlx_session_create, program._pointer, store._pointer, options, out)
         super().__init__(library, out[0])
+        self.runs = 0  # that callers have heard of
         self._run = library.lib.rlx_session_run
         self._errors = library.errors
 
@@ -180,6 +181,13 @@ class NativeSession(Handle):
         status = self._run(session, slot)
         if status:
             check(self._native, status, slot)
+        self.runs += 1
+
+    def unheard(self) -> int:
+        """Runs that were made though their calls ended with an exception, a signal handler's; tells them once."""
+        runs = self.statistics()["runs"]
+        unheard, self.runs = runs - self.runs, runs
+        return unheard
 
     def lending(self, names: Sequence[str]) -> Callable[[Iterable[Array]], None]:
         """`run`, but on the memory of arrays, one for each of these feeds in order, with the feeds' shapes and dtypes.
@@ -232,6 +240,7 @@ class _LentRun:
                 entry.data, entry.bytes = memory, len(memory)
             status = self._native.lib.rlx_session_run_feeds(session, self._feeds, len(views), slot)
         check(self._native, status, slot)
+        self._session.runs += 1
 
 
 def _function(library: Native, name: str | None) -> Any:

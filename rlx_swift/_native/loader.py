@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DeviceError
-from . import header
+from . import header, interrupt
 
 _SUBJECT = "native library"
 _FOLDER = Path(__file__).resolve().parent
@@ -106,6 +106,7 @@ def _load_once() -> Native:
     missing = [name for name in header.function_names(declarations) if not _has(ffi, lib, name)]
     if missing:
         raise DeviceError(_SUBJECT, f"{path} is older than this package: it lacks {', '.join(missing)}", _remedy())
+    interrupt.install(ffi, lib)
     return Native(ffi, lib, path)
 
 

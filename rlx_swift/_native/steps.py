@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import interrupt
 from .call import check
 from .values import Array, enum_value, struct, text
 
@@ -40,20 +41,21 @@ class Steps:
 
     def __call__(
         self, count: int, feeds: Iterable[tuple[Array, Array | None]], nanoseconds: int
-    ) -> tuple[int, dict[str, Array]]:
+    ) -> tuple[int, dict[str, Array], BaseException | None]:
         """Up to `count` runs, none of which begins `nanoseconds` after the first: their number, and their results.
 
         Each feed is an array in C order, of the feed's dtype, and the places along its first axis that the runs read in
         their order (int64), as many a run as make the feed; None reads it from its beginning.
 
-        Raises what the first of the runs raises. Before a later one that would raise, the call ends.
+        Raises what the first of the runs raises. Before a later one that would raise, the call ends. Where a signal
+        handler ended it after some runs, what that raised comes with them.
         """
         with self._lock:  # the library reads the structs while other threads of Python's run
             return self._call(count, feeds, nanoseconds)
 
     def _call(
         self, count: int, feeds: Iterable[tuple[Array, Array | None]], nanoseconds: int
-    ) -> tuple[int, dict[str, Array]]:
+    ) -> tuple[int, dict[str, Array], BaseException | None]:
         view, null = self._native.ffi.from_buffer, self._native.ffi.NULL
         alive: list[Any] = []
         for index, (values, places) in enumerate(feeds):
@@ -71,10 +73,12 @@ class Steps:
         self._steps.count, self._steps.nanoseconds, self._done[0] = count, nanoseconds, 0
         slot, run = self._native.errors.pointer, self._native.lib.rlx_session_run_steps
         status = run(self._session._pointer, self._steps, self._done, slot)
-        done = self._done[0]
+        done, raised = self._done[0], None
+        self._session.runs += done
         if status and done:
+            raised = interrupt.taken()
             self._native.lib.rlx_error_destroy(slot[0])
             slot[0] = null
         else:
             check(self._native, status, slot)
-        return done, {name: array[:done] for name, array in results.items()}
+        return done, {name: array[:done] for name, array in results.items()}, raised

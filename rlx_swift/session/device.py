@@ -40,7 +40,7 @@ class Direct(NamedTuple):
     """A program's own memory: write `inputs`, call `run`, read `outputs`. Rank 0 is one element.
 
     The inputs in `lent` are read where the caller has them: where there are any, `run_lent` takes their arrays in order
-    and stands for `run`.
+    and stands for `run`. `unheard` tells, once, how many runs were made though their calls ended with an exception.
     """
 
     inputs: Mapping[str, np.ndarray]
@@ -48,6 +48,7 @@ class Direct(NamedTuple):
     lent: Sequence[str]
     run: Callable[[], None]
     run_lent: Callable[[Iterable[np.ndarray]], None]
+    unheard: Callable[[], int]
 
 
 class Series(NamedTuple):
@@ -63,10 +64,11 @@ class Series(NamedTuple):
 
 class Ran(NamedTuple):
     """How many runs are whole, and each output as it was after each of them. It may be none: then a run by itself says
-    why, if there is a reason."""
+    why, if there is a reason. `raised`: by a signal handler, which ended them."""
 
     done: int
     outputs: dict[str, np.ndarray]
+    raised: BaseException | None = None
 
 
 Repeat = Callable[[Mapping[str, Series], int], Ran]  # feeds, and how often to run at most

@@ -61,8 +61,8 @@ def fit(
     """Trains for `epochs` passes over `data`, updating after every `accumulate` batches and at an epoch's end.
 
     Batches weigh as much as `weight(batch)` says, in a window and in mean losses: by default their number of rows.
-    Ctrl-C raises KeyboardInterrupt between two steps. However the run ends, the session is ready for the next
-    step: the micro-batches of an unfinished window are forgotten.
+    Ctrl-C raises KeyboardInterrupt between two steps, or in one that has written nothing yet. However the run ends, the
+    session is ready for the next step: the micro-batches of an unfinished window are forgotten.
 
     Batches that are in memory (`rlx.batches`, a list) go to the device many at a time, where `ts.resident_reason` is
     empty and nothing looks at the run between two updates: no window, no `weight`, no callback with an `on_step`.

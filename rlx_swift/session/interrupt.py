@@ -1,4 +1,4 @@
-"""Ctrl-C during training: at once between steps, never in the middle of one."""
+"""Ctrl-C during training: at once between updates, and in the middle of one only where it leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -7,44 +7,71 @@ import threading
 from types import FrameType
 
 
+class _State:
+    """Of the main thread, the only one in which Python calls signal handlers."""
+
+    inside = pressed = False
+
+
+_state = _State()
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    """Outside of held blocks the same as Python's own handler, so that it does not matter when it stays installed."""
+    if not _state.inside or _state.pressed:
+        raise KeyboardInterrupt
+    _state.pressed = True
+    _tell_library(True)
+
+
 class Interrupt:
     """While entered, holds KeyboardInterrupt back from the blocks `with interrupt.held:`.
 
-    Python calls signal handlers in the main thread only; elsewhere, and where the program has a handler of
-    its own, this does nothing. A second Ctrl-C acts at once everywhere.
+    In other threads than the main one, and where the program has a handler of its own, this does nothing. A call of the
+    library in such a block, if it can still end with nothing changed, does. A second Ctrl-C acts at once everywhere.
     """
 
     def __init__(self) -> None:
-        self.inside = self.pressed = self._installed = False
+        self._installed = False
         self.held = _Held(self)
+        self.acts = False
 
     def __enter__(self) -> Interrupt:
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._handle)
-            self._installed = True
+        if threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            self._installed = before is signal.default_int_handler
+            self.acts = self._installed or before is _handle
+            if self._installed:
+                signal.signal(signal.SIGINT, _handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if not self.inside or self.pressed:
-            raise KeyboardInterrupt
-        self.pressed = True
-
 
 class _Held:
-    """A block that ends before KeyboardInterrupt is raised."""
+    """A block that ends before KeyboardInterrupt is raised; within another one, that one's end is meant."""
 
     def __init__(self, interrupt: Interrupt) -> None:
-        self._interrupt = interrupt
+        self._interrupt, self._outer = interrupt, False
 
     def __enter__(self) -> None:
-        self._interrupt.inside = True
+        if self._interrupt.acts:
+            self._outer, _state.inside = _state.inside, True
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._interrupt.inside = False
-        if self._interrupt.pressed and kind is None:
-            raise KeyboardInterrupt
+        if not self._interrupt.acts:
+            return
+        _state.inside = self._outer
+        if _state.pressed and not _state.inside:
+            _state.pressed = False
+            _tell_library(False)
+            if kind is None:
+                raise KeyboardInterrupt
+
+
+def _tell_library(held_back: bool) -> None:
+    from .._native import interrupt
+
+    interrupt.held_back = held_back

@@ -112,7 +112,8 @@ class NativeExecutable:
         if self._written or self._holed or any(type.dtype is bool_ for _, type in self._results.values()):
             return None
         outputs = {name: buffer for name, (buffer, _) in self._results.items()}
-        return Direct({**self._feeds, **self._scalars}, outputs, self._lent, self._session.run, self._run_lent)
+        inputs, session = {**self._feeds, **self._scalars}, self._session
+        return Direct(inputs, outputs, self._lent, session.run, self._run_lent, session.unheard)
 
     def repeated(self, endings: Mapping[str, str]) -> Repeat | None:
         from .._native.steps import Steps
@@ -125,12 +126,12 @@ class NativeExecutable:
             try:
                 check_ranges(self._holed, {name: _read(feeds[name]) for name in self._holed})
                 taken = [_as(feeds[name], dtype) for name, dtype in zip(self._made.inputs, dtypes, strict=True)]
-                done, results = run(count, taken, CALL_NANOSECONDS)
+                done, results, raised = run(count, taken, CALL_NANOSECONDS)
             except FeedError:
                 return Ran(0, {})
             if done:
                 self._keep_written()
-            return Ran(done, {name: results[feature].ravel() for name, feature in outputs.items()})
+            return Ran(done, {name: results[feature].ravel() for name, feature in outputs.items()}, raised)
 
         return repeat
 

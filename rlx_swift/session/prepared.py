@@ -29,6 +29,7 @@ class PreparedStep:
     def __init__(self, trainer: Trainer, forward: Graph, direct: Direct) -> None:
         rule = trainer.recipe.rule
         self._trainer, self._run, self._run_lent, self._lent = trainer, direct.run, direct.run_lent, direct.lent
+        self._unheard = direct.unheard
         self._inputs = [
             (name, direct.inputs.get(name), x.dtype.numpy, x.shape) for name, x in forward.inputs.items()
         ]
@@ -69,6 +70,9 @@ class PreparedStep:
                 self._run()
         except FeedError:
             return None
+        except BaseException:  # a signal handler's, which may come after the run
+            trainer.took(self._unheard(), skipped=False)
+            raise
         counters.steps = steps + 1
         counters.micro_batches += 1
         outputs = {name: buffer.item() for name, buffer in self._others} if self._others else {}

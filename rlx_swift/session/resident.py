@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import RlxError
 from ..optim.formula import depends_on_step
 from ..optim.schedule import Constant, rate
-from .device import Repeat, Series
+from .device import Ran, Repeat, Series
 from .names import FINITE, LOSS_SCALE, UNSCALE, scalar_name
 from .report import StepReport, UpdatePath
 from .staging import Staged
@@ -103,12 +103,14 @@ class Resident:
         """As many of the next `count` updates as one call makes; None when the first is to be made by itself."""
         trainer = self._trainer
         count, numbers = self._numbers(count)
-        done, outputs = self._repeat({**batches, **numbers}, count) if count else (0, {})
+        done, outputs, raised = self._repeat({**batches, **numbers}, count) if count else Ran(0, {})
         if not done:
             return None
         finite = outputs.pop(FINITE, None)
         skipped = finite is not None and not finite[-1]
         trainer.took(done, skipped)
+        if raised is not None:
+            raise raised
         results = {name: values.tolist() for name, values in outputs.items()}
         return Taken(results.pop(trainer.recipe.loss), results, UpdatePath.FUSED, skipped)
 

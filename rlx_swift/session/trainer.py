@@ -135,6 +135,10 @@ class Trainer:
         """The rate of the next update; raises ConfigError when the schedule gives none."""
         return rate(self.schedule, self.counters.steps)
 
+    def ready(self, forward: Graph) -> None:
+        """Compiles what a step with a batch like this will run, so that nobody has to wait for it there."""
+        self._update.training_programs().get(forward)
+
     def step(self, forward: Graph, feeds: Arrays) -> Outcome:
         """One update from a batch."""
         lr = self.lr()

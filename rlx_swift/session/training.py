@@ -248,6 +248,8 @@ class TrainingSession:
     def step(self, batch: Batch) -> StepReport:
         """One update from one batch. The loss is that before the update.
 
+        Ctrl-C ends it with nothing changed, or after all of it.
+
         Raises FeedError or DTypeError for a batch that does not fit, SessionError while micro-batches are pending.
         """
         trainer = self._trainer
@@ -258,7 +260,10 @@ class TrainingSession:
             return self.last_report
         report = trainer.prepared(batch) if trainer.prepared is not None else None
         if report is None:
-            outputs, applied = trainer.step(*self._batches.check(batch))
+            forward, feeds = self._batches.check(batch)
+            trainer.ready(forward)
+            with Interrupt() as interrupt, interrupt.held:
+                outputs, applied = trainer.step(forward, feeds)
             report = StepReport(outputs.pop(self.loss), trainer.path, not applied, outputs)
         self.last_report = report
         return report
@@ -294,7 +299,9 @@ class TrainingSession:
         """Adds a micro-batch's gradient, times `weight`, to the pending ones; returns its loss."""
         self._require_own_path("accumulate()")
         require("accumulate weight", weight in POSITIVE, POSITIVE.text, weight)
-        return self._trainer.accumulate(*self._batches.check(batch), float(weight))[self.loss]
+        feeds = self._batches.check(batch)
+        with Interrupt() as interrupt, interrupt.held:
+            return self._trainer.accumulate(*feeds, float(weight))[self.loss]
 
     @property
     def pending_accumulation(self) -> int:
@@ -309,7 +316,8 @@ class TrainingSession:
         """One update from the weighted mean of the pending gradients; how many micro-batches it was, 0 if none."""
         count = self._trainer.window.count
         if count:
-            loss, applied = self._trainer.apply_window()
+            with Interrupt() as interrupt, interrupt.held:
+                loss, applied = self._trainer.apply_window()
             self.last_report = StepReport(loss, self._trainer.path, not applied)
         return count
 
@@ -329,7 +337,8 @@ class TrainingSession:
             if name not in gradients or name not in shapes:
                 raise NameNotFoundError(f"gradient {name!r}", f"expected one for each of {', '.join(shapes)}")
         arrays = {n: as_array(gradients[n], shape, f"gradient {n!r}") for n, shape in shapes.items()}
-        return self._trainer.apply_gradients(arrays)
+        with Interrupt() as interrupt, interrupt.held:
+            return self._trainer.apply_gradients(arrays)
 
     def evaluate(self, batch: Batch) -> float:
         """The loss of a batch in the graph's inference form; changes nothing."""

@@ -20,6 +20,7 @@ const char *rlx_error_subject(const rlx_error *error) { return error ? "the subj
 void rlx_error_destroy(rlx_error *error) { if (error) live -= 1; free(error); }
 int64_t rlx_live_handles(void) { return live; }
 const char *rlx_isa(void) { return "none"; }
+void rlx_set_interrupt(int32_t (*ask)(void), uint64_t thread) { (void)ask, (void)thread; }
 
 static rlx_status fail(int32_t code, rlx_error **error) {
     if (error && code) {

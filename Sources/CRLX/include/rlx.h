@@ -51,7 +51,8 @@ typedef enum rlx_status {
     RLX_STATUS_OUT_OF_MEMORY = 9,
     RLX_STATUS_UNAVAILABLE = 10,     /* the device is not present on this system */
     RLX_STATUS_INTERNAL = 11,        /* a fault of ours */
-    RLX_STATUS_TIME_LIMIT = 12       /* a prediction was given up after the time that it was allowed */
+    RLX_STATUS_TIME_LIMIT = 12,      /* a prediction was given up after the time that it was allowed */
+    RLX_STATUS_INTERRUPTED = 13      /* the call was asked to stop; nothing was changed */
 } rlx_status;
 
 /* Values are those of MIL's DataType. Programs and sessions take bool, f16, f32 and i32; models take all. */
@@ -220,6 +221,11 @@ rlx_status rlx_device_check(int32_t device, rlx_error **error);
 /* Forces an instruction set ("avx512", "avx2", "neon", "baseline") is done by RLX_ISA; this tells which is in use. */
 const char *rlx_isa(void);
 
+/* Has `ask` asked about every 20 ms, by calls on the thread `thread` (a pthread_t) that run programs on the cpu: anything
+ * but 0 ends the call, before its next operation, with INTERRUPTED. A session's run that has begun to write weights is
+ * not ended. NULL: nobody is asked. `ask` must be good to call until then. */
+void rlx_set_interrupt(int32_t (*ask)(void), uint64_t thread);
+
 /* `path` is an .mlpackage directory or a bare model file. `function` may be NULL: the default one. */
 rlx_status rlx_program_load(const char *path, const char *function, rlx_program **out, rlx_error **error);
 
@@ -301,7 +307,7 @@ rlx_status rlx_model_load(
 const char *rlx_model_interface(const rlx_model *model);
 
 /* Predicts with the values of all inputs, which are copied. `state` may be NULL: zeros that are thrown away. On an
- * error the state may have been written in part. */
+ * error the state is as before, or as after the whole prediction. */
 rlx_status rlx_model_predict(
     const rlx_model *model, rlx_state *state, const char *const *names, const rlx_tensor *values, size_t count,
     rlx_results **out, rlx_error **error);

@@ -64,6 +64,7 @@ final class BlockNode {
     func run(_ scope: Scope, _ evaluator: Evaluator) throws(RuntimeError) {
         var index = 0
         while index < operations.count {
+            try evaluator.checkStop()
             let next: Int
             if let perform = ValueOperations.all[operations[index].type] {
                 try perform(ValueCall(block: self, index: index, scope: scope, evaluator: evaluator))

@@ -56,6 +56,7 @@ public final class Evaluator: @unchecked Sendable {
     // Of the run that goes on
     private(set) var segments = SegmentCache()
     private var start = ContinuousClock.now
+    private var overwritten: [(state: Storage, before: Storage)] = []
     /// Takes the times of its steps.
     private(set) var profiler: Profiler?
 
@@ -111,14 +112,23 @@ public final class Evaluator: @unchecked Sendable {
 
     /// All outputs by name, and what is watched where it is a tensor. The states' storage gets their new values.
     /// - Throws: `RuntimeError.badOption` for inputs and states that do not fit the function, `.unsupported`, `.invalid`,
-    ///   `.outOfRange`, `.outOfMemory`, `.outOfTime`, `.unreadableWeights`; then states may have been written in part
-    ///   only.
+    ///   `.outOfRange`, `.outOfMemory`, `.outOfTime`, `.stopped`, `.unreadableWeights`; then the states are as before, or,
+    ///   where the whole run was done, all new.
     public func run(
         _ inputs: [String: Storage], states: [String: Storage] = [:]
     ) throws(RuntimeError) -> [String: Output] {
         if let place = missing.first { throw .unsupported(.operation, place) }
         start = .now
-        let scope = try scope(inputs, states)
+        overwritten = []
+        do throws(RuntimeError) {
+            return try results(of: scope(inputs, states))
+        } catch {
+            for (state, before) in overwritten { state.bytes.copyMemory(from: UnsafeRawBufferPointer(before.bytes)) }
+            throw error
+        }
+    }
+
+    private func results(of scope: Scope) throws(RuntimeError) -> [String: Output] {
         try body.run(scope, self)
         var results: [String: Output] = [:]
         for name in options.watched {
@@ -152,6 +162,20 @@ public final class Evaluator: @unchecked Sendable {
             if quickest.map({ profile.duration < $0.duration }) ?? true { quickest = profile }
         }
         return quickest!
+    }
+
+    /// Writes a state. What it held is kept unless that was the run's last operation.
+    func write(_ state: Storage, _ value: Storage, by block: BlockNode, before next: Int) throws(RuntimeError) {
+        let isLast = block === body && next == block.operations.count
+        if !isLast, !overwritten.contains(where: { $0.state === state }) {
+            overwritten.append((state, try state.copy()))
+        }
+        state.bytes.copyMemory(from: UnsafeRawBufferPointer(value.bytes))
+    }
+
+    /// Called between operations, so that a run can be ended.
+    func checkStop() throws(RuntimeError) {
+        if rlxk_asked_to_stop() { throw .stopped }
     }
 
     /// Called where a run may go on without end.

@@ -61,7 +61,8 @@ private final class Segment {
     var bytes: Int { plan.bytes }
 
     /// Results are copies, since the plan's own memory is written again by the next run.
-    func run(_ scope: Scope, _ place: RuntimeError.Place, _ profiler: Profiler?) throws(RuntimeError) {
+    func run(_ scope: Scope, _ block: BlockNode, from start: Int, _ evaluator: Evaluator) throws(RuntimeError) {
+        let place = block.operations[start].place
         for source in sources {
             let storage: Storage
             switch scope.find(source.name) {
@@ -70,7 +71,7 @@ private final class Segment {
             }
             plan.buffer(named: source.name)?.bytes.copyMemory(from: UnsafeRawBufferPointer(storage.bytes))
         }
-        if let profiler { try profiler.run(plan) } else { try plan.run() }
+        if let profiler = evaluator.profiler { try profiler.run(plan) } else { try plan.run() }
         for name in results {
             guard let buffer = plan.buffer(named: name) else { throw .invalid(.undefinedName(name), place) }
             try scope.define(name, .tensor(buffer.copy()), place)
@@ -80,7 +81,7 @@ private final class Segment {
             guard case .state(let target) = scope.find(state), let buffer = plan.buffer(named: output) else {
                 throw .invalid(.undefinedName(state), place)
             }
-            target.bytes.copyMemory(from: UnsafeRawBufferPointer(buffer.bytes))
+            try evaluator.write(target, buffer, by: block, before: end)
         }
     }
 }
@@ -105,7 +106,6 @@ final class SegmentCache {
     func run(
         _ block: BlockNode, from index: Int, _ scope: Scope, _ evaluator: Evaluator
     ) throws(RuntimeError) -> Int {
-        let place = block.operations[index].place
         let start = Start(block: ObjectIdentifier(block), index: index)
         let segment: Segment
         if let known = segments[start]?.last(where: { $0.fits(scope) }) {
@@ -118,7 +118,7 @@ final class SegmentCache {
             segment = try SegmentBuilder(block, from: index, scope, evaluator).buildFirst()
             keep(segment, start)
         }
-        try segment.run(scope, place, evaluator.profiler)
+        try segment.run(scope, block, from: index, evaluator)
         return segment.end
     }
 
@@ -169,6 +169,7 @@ private struct SegmentBuilder {
         var end = start
         while end < block.operations.count, ValueOperations.all[block.operations[end].type] == nil {
             let operation = block.operations[end]
+            try evaluator.checkStop()
             guard try bindReads(of: operation, index: end) else { break }
             do throws(RuntimeError) {
                 try importer.add(operation)

@@ -293,7 +293,7 @@ final class GraphBuilder {
         }
         var fixed: [Int: UnsafeMutableRawPointer] = [:]
         for (buffer, storage) in results { fixed[local[buffer]!] = storage.bytes.baseAddress! }
-        if !nodes.isEmpty { try Emitter.emit(part, results: fixed, workers: 1).run() }
+        if !nodes.isEmpty, try !Emitter.emit(part, results: fixed, workers: 1).run() { throw .stopped }
         for (buffer, storage) in results {
             let address = UnsafeRawPointer(storage.bytes.baseAddress!)
             graph.buffers[buffer].origin = .constant(address, owner: storage)

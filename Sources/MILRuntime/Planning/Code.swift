@@ -7,6 +7,8 @@ final class Code: @unchecked Sendable {
     /// The step that each instruction is part of, and what the steps are.
     private let steps: [Int]
     let costs: [StepCost]
+    /// Instructions before the first that writes over an input.
+    private let stoppable: Int
     private let workers: Int32
     private let arguments: Arguments
     private let memory: Storage
@@ -18,9 +20,10 @@ final class Code: @unchecked Sendable {
     var arenaBytes: Int { memory.bytes.count }
 
     init(
-        _ list: [rlxk_instruction], steps: [Int], costs: [StepCost], workers: Int, arguments: Arguments,
-        memory: Storage, constants: [AnyObject], relocations: [Relocation]
+        _ list: [rlxk_instruction], stoppable: Int, steps: [Int], costs: [StepCost], workers: Int,
+        arguments: Arguments, memory: Storage, constants: [AnyObject], relocations: [Relocation]
     ) {
+        self.stoppable = stoppable
         self.steps = steps
         self.costs = costs
         instructions = .allocate(capacity: list.count)
@@ -39,8 +42,9 @@ final class Code: @unchecked Sendable {
     /// Makes the instructions read a feed from `address`, which must be aligned to the feed's elements.
     func read(feed: Int, from address: UnsafeRawPointer) { relocations[feed].move(to: address) }
 
-    func run() {
-        rlxk_execute(instructions.baseAddress, instructions.count, workers)
+    /// False when the run was given up, as `rlxk_set_stop` has it: then no input was written over.
+    func run() -> Bool {
+        rlxk_execute_unless_stopped(instructions.baseAddress, instructions.count, stoppable, workers)
     }
 
     /// Runs the forms of the kernels for one instruction set; returns false where the processor does not have it.

@@ -143,8 +143,14 @@ struct Emitter {
             for launch in launches { _ = launch.arguments(arguments, places) }
         }
         return Code(
-            list, steps: launches.map(\.step), costs: costs, workers: workers, arguments: arguments, memory: memory,
-            constants: constants, relocations: relocations)
+            list, stoppable: stoppableCount(addresses), steps: launches.map(\.step), costs: costs, workers: workers,
+            arguments: arguments, memory: memory, constants: constants, relocations: relocations)
+    }
+
+    /// Launches before the first that writes where an input is.
+    private func stoppableCount(_ addresses: [UnsafeMutableRawPointer]) -> Int {
+        let taken = Set(inPlace.values.map { addresses[$0] })
+        return launches.firstIndex { $0.writes.contains { taken.contains(addresses[$0]) } } ?? launches.count
     }
 
     /// Places of the computed buffers that are no results, or that cannot be written in place; for these, the copies

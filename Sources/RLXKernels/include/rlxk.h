@@ -7,6 +7,7 @@
 #ifndef RLXK_H
 #define RLXK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,17 @@ typedef struct rlxk_instruction {
  * child. Runs with fewer workers when threads cannot be had (and at most 256). Subnormal results are flushed to zero.
  * A kernel must not call it. */
 void rlxk_execute(const rlxk_instruction *list, size_t count, int32_t workers);
+
+/* As rlxk_execute, but the walk may be given up, as rlxk_asked_to_stop() says, among the first `stoppable` instructions:
+ * then none of the others has run. Whether all have run. */
+bool rlxk_execute_unless_stopped(const rlxk_instruction *list, size_t count, size_t stoppable, int32_t workers);
+
+/* Has `ask` asked, by walks and loops on the thread `thread` (a pthread_t), whether to give them up: anything but 0 says
+ * so. NULL: nobody is asked. */
+void rlxk_set_stop(int32_t (*ask)(void), uint64_t thread);
+
+/* Asks, unless that was done a moment ago. */
+bool rlxk_asked_to_stop(void);
 
 /* Cores that the process may use, or RLX_NUM_THREADS when that is set to a positive number. */
 int32_t rlxk_default_workers(void);
