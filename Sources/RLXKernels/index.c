@@ -19,6 +19,11 @@ static inline int64_t exact(int32_t index, int64_t size) {
     return i < 0 || i >= size ? -1 : i;
 }
 
+static inline int64_t clamped(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
+/* The index as it counts from the front, if it is in range. */
+static inline int64_t from_front(int32_t index, int64_t size) { return index < 0 ? index + size : index; }
+
 /* A key whose order as an unsigned number is that of the elements: NaN last, both zeros equal. */
 static inline uint32_t float_key(float x) {
     if (x != x) return UINT32_MAX;
@@ -54,6 +59,8 @@ static void sort_keys(uint64_t *keys, uint64_t *other, int64_t n) {
 RLXK_DISPATCH(rlxk_gather_run, gather)
 RLXK_DISPATCH(rlxk_gather_along_run, gather_along)
 RLXK_DISPATCH(rlxk_index_check_run, index_check)
+RLXK_DISPATCH(rlxk_window_move_run, window_move)
+RLXK_DISPATCH(rlxk_window_check_run, window_check)
 RLXK_DISPATCH(rlxk_scatter_run, scatter)
 RLXK_DISPATCH(rlxk_arg_run, arg)
 RLXK_DISPATCH(rlxk_cumsum_run, cumsum)

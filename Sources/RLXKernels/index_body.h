@@ -44,6 +44,60 @@ static void RLXK_FN(index_check)(const void *arguments, int32_t worker, int32_t 
     }
 }
 
+static void RLXK_FN(window_move)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_window_move *m = arguments;
+    const rlxk_window_place *p = &m->place;
+    int64_t start[RLXK_DIMS];
+    for (int32_t a = 0; a < p->rank; a++) {
+        const bool first = p->from_start >> a & 1;
+        start[a] = first ? 0 : clamped(from_front(p->begin[a], p->size[a]), 0, p->size[a] - p->count[a]);
+    }
+    /* The last axes stand together, up to one of which only a part is taken. */
+    int32_t outer = p->rank;
+    int64_t unit = m->bytes, block = m->bytes, offset = 0;
+    while (outer > 0) {
+        outer--;
+        offset = start[outer] * unit;
+        block = p->count[outer] * unit;
+        unit *= p->size[outer];
+        if (p->count[outer] != p->size[outer]) break;
+    }
+    int64_t rows = 1, begin, end;
+    for (int32_t a = 0; a < outer; a++) rows *= p->count[a];
+    rlxk_share(rows, worker, workers, &begin, &end);
+    for (int64_t row = begin; row < end; row++) {
+        int64_t rest = row, at = 0, stride = 1;
+        for (int32_t a = outer - 1; a >= 0; a--) {
+            at += (rest % p->count[a] + start[a]) * stride;
+            rest /= p->count[a];
+            stride *= p->size[a];
+        }
+        char *whole = (char *)m->whole + at * unit + offset, *part = (char *)m->part + row * block;
+        memcpy(m->is_update ? whole : part, m->is_update ? part : whole, (size_t)block);
+    }
+}
+
+static void RLXK_FN(window_check)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_window_check *c = arguments;
+    const rlxk_window_place *p = &c->place;
+    (void)workers;
+    if (worker != 0) return;
+    *c->failure = 0;
+    for (int32_t a = 0; a < p->rank && !*c->failure; a++) {
+        const int64_t size = p->size[a];
+        int64_t start = p->from_start >> a & 1 ? 0 : from_front(p->begin[a], size);
+        bool fits;
+        if (!c->end || c->lone >> a & 1) {
+            fits = start >= 0 && start <= size - p->count[a];
+        } else {
+            const int64_t stop = c->to_end >> a & 1 ? size : clamped(from_front(c->end[a], size), 0, size);
+            start = clamped(start, 0, size);
+            fits = stop - start == p->count[a];
+        }
+        if (!fits) *c->failure = a + 1;
+    }
+}
+
 /* x is the old element, y the update. */
 #define SCATTER_RUN(NAME, TYPE, EXPRESSION)                                            \
     static void RLXK_FN(NAME)(TYPE *out, const TYPE *updates, int64_t n) {             \

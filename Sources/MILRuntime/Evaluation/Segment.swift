@@ -16,10 +16,28 @@ private final class Segment {
         var value: Storage
     }
 
+    /// Operands that say where a part of fixed size is: the plan holds for all places in the whole.
+    struct Window {
+        var begin: String
+        var end: String
+        var count: [Int]
+        var size: [Int]
+
+        func fits(_ scope: Scope) -> Bool {
+            guard let begin = scope.integers(begin), let end = scope.integers(end), begin.count == size.count,
+                end.count == size.count
+            else { return false }
+            return size.indices.allSatisfy { axis in
+                begin[axis] >= 0 && end[axis] <= size[axis] && end[axis] - begin[axis] == count[axis]
+            }
+        }
+    }
+
     let end: Int
     /// What the plan reads.
     let sources: [Source]
     let parameters: [Parameter]
+    private let window: Window?
     private let plan: Plan
     /// What later operations read.
     private let results: [String]
@@ -28,12 +46,13 @@ private final class Segment {
     private let newStates: [String: String]
 
     init(
-        end: Int, sources: [Source], parameters: [Parameter] = [], plan: Plan, results: [String],
-        constants: [(name: String, value: Constant)] = [], newStates: [String: String] = [:]
+        end: Int, sources: [Source], parameters: [Parameter] = [], window: Window? = nil, plan: Plan,
+        results: [String], constants: [(name: String, value: Constant)] = [], newStates: [String: String] = [:]
     ) {
         self.end = end
         self.sources = sources
         self.parameters = parameters
+        self.window = window
         self.plan = plan
         self.results = results
         self.constants = constants
@@ -55,7 +74,7 @@ private final class Segment {
             && parameters.allSatisfy { parameter in
                 guard let value = scope.find(parameter.name)?.storage else { return false }
                 return value === parameter.value || value.hasSameValue(as: parameter.value)
-            }
+            } && window?.fits(scope) ?? true
     }
 
     var bytes: Int { plan.bytes }
@@ -221,6 +240,7 @@ private struct SegmentBuilder {
     /// A plan of the first operation for the values that its parameters have now: those of its operands that can be
     /// parameters, or all of them where that is not enough.
     func buildFirst() throws(RuntimeError) -> Segment {
+        if let segment = try buildWindow() { return segment }
         do throws(RuntimeError) {
             return try buildFirst { $0.canBeParameter }
         } catch {
@@ -229,7 +249,29 @@ private struct SegmentBuilder {
         }
     }
 
-    private func buildFirst(taking isParameter: (Storage) -> Bool) throws(RuntimeError) -> Segment {
+    /// A plan of a slice whose size the program leaves open, for all slices of the size that it has now.
+    private func buildWindow() throws(RuntimeError) -> Segment? {
+        let operation = block.operations[start]
+        guard operation.type == "slice_by_index", case .name(let x)? = operation.inputs["x"]?.first,
+            case .name(let begin)? = operation.inputs["begin"]?.first,
+            case .name(let end)? = operation.inputs["end"]?.first,
+            let from = scope.integers(begin), let to = scope.integers(end),
+            let size = scope.find(x)?.storage?.shape, from.count == size.count, to.count == size.count
+        else { return nil }
+        let count = zip(from, to).map { $1 - $0 }
+        let window = Segment.Window(begin: begin, end: end, count: count, size: size)
+        guard window.fits(scope) else { return nil }
+        do throws(RuntimeError) {
+            return try buildFirst(window) { _ in false }
+        } catch {
+            guard case .invalid(.notConstant, _) = error else { throw error }
+            return nil
+        }
+    }
+
+    private func buildFirst(
+        _ window: Segment.Window? = nil, taking isParameter: (Storage) -> Bool
+    ) throws(RuntimeError) -> Segment {
         let operation = block.operations[start]
         var importer = Importer(opset: evaluator.opset, blobs: evaluator.blobs, folded: evaluator.foldedConstants)
         var sources: [Segment.Source] = []
@@ -248,11 +290,20 @@ private struct SegmentBuilder {
                     .elementType(parameter: name, got: "no tensor", expected: "a tensor"), operation.place)
             }
         }
-        try importer.add(operation)
+        try importer.add(operation, shape: window?.count)
         let names = operation.outputs.map(\.name)
         for name in names { try importer.add(output: name) }
         let plan = try Plan(importer, options: PlanOptions(workers: evaluator.options.workers))
-        return Segment(end: start + 1, sources: sources, parameters: parameters, plan: plan, results: names)
+        return Segment(
+            end: start + 1, sources: sources, parameters: parameters, window: window, plan: plan, results: names)
+    }
+}
+
+extension Scope {
+    /// The few elements of an integer tensor.
+    fileprivate func integers(_ name: String) -> [Int]? {
+        guard let storage = find(name)?.storage, storage.canBeParameter else { return nil }
+        return storage.numbers.map { Int($0) }
     }
 }
 

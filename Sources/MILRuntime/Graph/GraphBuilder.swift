@@ -155,19 +155,24 @@ final class GraphBuilder {
     /// Makes a run fail, before it changes anything, unless all of `indices` are in range for `size` elements.
     func check(_ indices: View, below size: Int) throws(RuntimeError) {
         let source = try dense(indices)
+        try check(among: size) { failure in
+            Kernel(
+                run: rlxk_index_check_run, reads: [source], writes: [failure], nanoseconds: Double(source.count)
+            ) { arguments, memory in
+                UnsafeRawPointer(
+                    arguments.store(
+                        rlxk_index_check(
+                            index: memory.indices(0), count: Int64(source.count), size: Int64(size),
+                            failure: memory.write(0).assumingMemoryBound(to: Int32.self))))
+            }
+        }
+    }
+
+    /// Makes a run fail, before it changes anything, unless `kernel` writes zero; else it is one more than the place of
+    /// the index, of `size` elements, at fault.
+    func check(among size: Int, _ kernel: (View) -> Kernel) throws(RuntimeError) {
         let failure = try empty(.int32, [])
-        add(
-            .kernel(
-                Kernel(
-                    run: rlxk_index_check_run, reads: [source], writes: [failure], nanoseconds: Double(source.count)
-                ) { arguments, memory in
-                    UnsafeRawPointer(
-                        arguments.store(
-                            rlxk_index_check(
-                                index: UnsafePointer(memory.read(0).assumingMemoryBound(to: Int32.self)),
-                                count: Int64(source.count), size: Int64(size),
-                                failure: memory.write(0).assumingMemoryBound(to: Int32.self))))
-                }))
+        add(.kernel(kernel(failure)))
         graph.checks.append(Graph.IndexCheck(failure: failure.buffer, size: size, place: place))
     }
 

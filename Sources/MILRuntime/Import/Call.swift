@@ -57,8 +57,9 @@ struct Call {
     let parameters: [String: Default]
     let bindings: [String: [Bound]]
     let outputCount: Int
-    /// Elements of the first output as the program declares it; nil when it leaves a dimension open.
-    let declaredCount: Int?
+    /// The first output's shape as the program declares it; nil when it leaves a dimension open.
+    let declaredShape: [Int]?
+    var declaredCount: Int? { declaredShape.flatMap(elementCount) }
 
     func failure(_ fault: RuntimeError.Fault) -> RuntimeError { .invalid(fault, place) }
 

@@ -108,7 +108,8 @@ struct Importer {
 
     // MARK: Operations
 
-    mutating func add(_ operation: Operation) throws(RuntimeError) {
+    /// - Parameter shape: of the first output, where the caller knows more than the operation declares.
+    mutating func add(_ operation: Operation, shape: [Int]? = nil) throws(RuntimeError) {
         let place = operation.place
         switch operation.type {
         case "const": return try add(constant: operation, place)
@@ -122,7 +123,7 @@ struct Importer {
         graph.operationStart = firstNode
         let call = Call(
             place: place, graph: graph, opset: opset, parameters: rule.parameters, bindings: bindings,
-            outputCount: operation.outputs.count, declaredCount: declaredCount(operation))
+            outputCount: operation.outputs.count, declaredShape: shape ?? declaredShape(operation))
         let results = try rule.lower(call)
         guard results.count == operation.outputs.count else {
             throw .invalid(.outputCount(declared: operation.outputs.count, expected: results.count), place)
@@ -157,9 +158,9 @@ struct Importer {
         return bindings
     }
 
-    private func declaredCount(_ operation: Operation) -> Int? {
-        guard case .tensor(let tensor)? = operation.outputs.first?.type, let shape = tensor.shape else { return nil }
-        return elementCount(shape)
+    private func declaredShape(_ operation: Operation) -> [Int]? {
+        guard case .tensor(let tensor)? = operation.outputs.first?.type else { return nil }
+        return tensor.shape
     }
 
     private func resolve(_ binding: Binding, _ place: RuntimeError.Place) throws(RuntimeError) -> Bound {

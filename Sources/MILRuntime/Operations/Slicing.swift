@@ -3,13 +3,16 @@ import RLXKernels
 
 let slicingRules: [OperationRule] = [
     OperationRule("slice_by_index", sliceParameters) { (call) throws(RuntimeError) in
-        try call.slice(of: call.view("x"))
+        let x = try call.view("x")
+        guard let window = try call.slidingWindow(of: x, part: call.declaredShape) else { return try call.slice(of: x) }
+        return try call.graph.taken(window, from: x).dropping(window.squeezed)
     },
     OperationRule("slice_by_size", ["x": .required, "begin": .required, "size": .required]) {
         (call) throws(RuntimeError) in
         var x = try call.view("x")
-        let begin = try call.ints("begin")
         let size = try call.ints("size")
+        if let window = try call.slidingWindow(of: x, size: size) { return try call.graph.taken(window, from: x) }
+        let begin = try call.ints("begin")
         guard begin.count == x.rank, size.count == x.rank else {
             throw call.failure(.value(parameter: "begin", got: "\(begin)", expected: "\(x.rank) numbers"))
         }
@@ -27,6 +30,11 @@ let slicingRules: [OperationRule] = [
         (call) throws(RuntimeError) in
         let (x, update) = try call.alike("x", "update")
         let result = try call.graph.empty(x.type, x.shape)
+        if let window = try call.slidingWindow(of: x, part: update.shape) {
+            call.graph.copy(x, into: result)
+            try call.graph.put(update, into: result, at: window)
+            return result
+        }
         let target = try call.slice(of: result)
         guard target.shape == update.shape else {
             throw call.failure(.shape(parameter: "update", got: update.shape, expected: "\(target.shape)"))

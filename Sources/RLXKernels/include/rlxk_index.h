@@ -41,6 +41,39 @@ typedef struct rlxk_index_check {
 
 void rlxk_index_check_run(const void *check, int32_t worker, int32_t workers);
 
+/* A window of fixed size in an array, whose place comes with the run: along axis a it takes `count[a]` of `size[a]`
+ * elements from `begin[a]` on, or from the first on where bit a of `from_start` is set. */
+typedef struct rlxk_window_place {
+    const int32_t *begin;
+    int32_t rank; /* up to RLXK_DIMS */
+    uint32_t from_start;
+    int64_t size[RLXK_DIMS], count[RLXK_DIMS];
+} rlxk_window_place;
+
+/* part = the window of whole, or, `is_update`, the window of whole = part; elements of `bytes`. What would be outside of
+ * the array is moved inside. */
+typedef struct rlxk_window_move {
+    rlxk_window_place place;
+    void *whole;
+    void *part;
+    int64_t bytes;
+    int32_t is_update;
+} rlxk_window_move;
+
+void rlxk_window_move_run(const void *move, int32_t worker, int32_t workers);
+
+/* *failure = 1 + the first axis along which Python's begin:end is not the window, or 0. `to_end`: axes whose end is that
+ * of the array; `lone`: those where only `begin` counts. `end` may be NULL: only the beginnings count, along all axes. One
+ * worker does it. */
+typedef struct rlxk_window_check {
+    rlxk_window_place place;
+    const int32_t *end;
+    uint32_t to_end, lone;
+    int32_t *failure;
+} rlxk_window_check;
+
+void rlxk_window_check_run(const void *check, int32_t worker, int32_t workers);
+
 typedef enum rlxk_scatter_mode {
     RLXK_SCATTER_UPDATE,
     RLXK_SCATTER_ADD,
