@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .training import TrainingSession
 
 FIRST_CALL, LARGEST_CALL = 16, 4096  # updates
+MOST_ALONE = 16
 
 
 class Taken(NamedTuple):
@@ -151,6 +152,7 @@ class ResidentLoop:
 
     def __init__(self, ts: TrainingSession) -> None:
         self._ts, self._most = ts, FIRST_CALL
+        self._alone, self._alone_next = 0, 1  # batches to be stepped without a look at what follows
         self._one_by_one = bool(ts.resident_reason)
 
     def take(self, batches: Staged, i: int) -> Taken:
@@ -161,6 +163,9 @@ class ResidentLoop:
         ts = self._ts
         if self._one_by_one or ts.pending_accumulation:
             return None
+        if self._alone:
+            self._alone -= 1
+            return None
         try:
             forward, _ = ts._batches.check(batches[i])
         except RlxError:
@@ -168,7 +173,10 @@ class ResidentLoop:
         resident = ts._trainer.many(forward)
         count, feeds = batches.series(forward, i, self._most) if resident else (0, {})
         taken = resident(feeds, count) if resident and count > 1 else None
+        if count < 2:  # sizes that alternate go on alternating, likely
+            self._alone, self._alone_next = self._alone_next, min(2 * self._alone_next, MOST_ALONE)
         if taken is not None:
+            self._alone_next = 1
             ts.last_report = taken.last()
             done = len(taken.losses)
             self._most = min(2 * done if done == count else max(done, 2), LARGEST_CALL)

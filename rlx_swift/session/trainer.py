@@ -21,7 +21,7 @@ from .device import Device, Executable
 from .names import FINITE, LOSS_SCALE, UNSCALE, accumulator_name, gradient_name
 from .prepared import PreparedStep
 from .programs import Recipe, gradient_graph
-from .report import UpdatePath
+from .report import StepReport, UpdatePath
 from .resident import Resident
 from .scaling import LossScale
 from .updates import Arrays, FusedUpdate, HostUpdate, Outcome, Scalars, Update
@@ -150,6 +150,15 @@ class Trainer:
         if self._usual:
             self.prepared = self._prepared_for(forward)
         return outcome
+
+    def step_prepared(self, batch: Mapping[str, object]) -> StepReport | None:
+        """An update by the short way of batches of another size than the last, where there is one."""
+        for prepared in self._prepared.values():
+            report = prepared(batch) if prepared is not None and prepared is not self.prepared else None
+            if report is not None:
+                self.prepared = prepared
+                return report
+        return None
 
     def _prepared_for(self, forward: Graph) -> PreparedStep | None:
         """The short way of the step that was just done, if the device and the graph allow one."""

@@ -258,7 +258,9 @@ class TrainingSession:
         if self._task is not None:
             self.last_report = self._task.step(self._batches.check(batch)[1])
             return self.last_report
-        report = trainer.prepared(batch) if trainer.prepared is not None else None
+        report = None
+        if trainer.prepared is not None:
+            report = trainer.prepared(batch) or trainer.step_prepared(batch)
         if report is None:
             forward, feeds = self._batches.check(batch)
             trainer.ready(forward)

@@ -153,6 +153,25 @@ def test_whoever_cannot_goes_one_by_one_and_says_so(device, config, reason):
 
 
 @pytest.mark.native
+def test_sizes_that_alternate_are_steps_by_the_short_way(monkeypatch):
+    """None of them is looked up again, and few are looked at for what follows them."""
+    from rlx_swift.session.trainer import Trainer
+
+    batches = batch_list([8, 5] * 40 + [8] * 100)
+    left, right = session(), session()
+    one_by_one(left, batches)
+    for batch in batches[:2]:
+        right.step(batch)
+    long, looks = [], []
+    monkeypatch.setattr(Trainer, "step", lambda *_: long.append(1))
+    real = StagedList.series
+    monkeypatch.setattr(StagedList, "series", lambda *given: looks.append(1) or real(*given))
+    right.run_steps(batches[2:])
+    same(left, right)
+    assert not long and len(looks) < 20
+
+
+@pytest.mark.native
 def test_dropout_is_drawn_for_each_batch():
     g = rlx.Graph("dropped")
     h = rlx.ops.dropout(g.input("x", (8, 16)), 0.5) @ g.param("W", (16, 4), np.full((16, 4), 0.1))
