@@ -104,7 +104,7 @@ def _weight_directory(package: Opened) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory() as directory:
         with contextlib.suppress(PackageError):  # a package without stored constants has no such file
-            Path(directory, "weight.bin").write_bytes(package.weight_file(WEIGHT_FILE))
+            Path(directory, "weight.bin").write_bytes(package.weight_file(WEIGHT_FILE)[:])
         yield directory
 
 

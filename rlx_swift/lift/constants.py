@@ -9,11 +9,11 @@ import numpy as np
 
 from ..dtypes import DType, bool_, f16, f32, i32
 from ..errors import PackageError, UnsupportedError
-from ..lower.blobs import Record, read_record
+from ..lower.blobs import Data, Record, read_record
 from ..lower.decode import BITS, bits
 from ..lower.program import Array, Literal, Stored, Value, ValueType
 
-WeightFile = Callable[[str], memoryview]
+WeightFile = Callable[[str], Data]
 
 _NUMPY = {
     "bool": np.bool_, "fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "int8": np.int8, "int16": np.int16,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,12 +14,20 @@ ALIGNMENT = 64
 HEADER = 64  # of the file, and of each record
 VERSION = 2
 _SENTINEL = 0xDEADBEEF
+_FIELDS = struct.calcsize("<IIQQQ")
 _CODES = {
     "fp16": 1, "fp32": 2, "uint8": 3, "int8": 4, "bf16": 5, "int16": 6, "uint16": 7, "int4": 8, "uint1": 9, "uint2": 10,
     "uint4": 11, "uint3": 12, "uint6": 13, "int32": 14, "uint32": 15, "fp8e4m3fn": 16, "fp8e5m2": 17,
 }
 _NAMES = {code: name for name, code in _CODES.items()}
 _OF_NUMPY = {"float16": "fp16", "float32": "fp32", "int32": "int32", "int8": "int8", "uint8": "uint8"}
+
+
+class Data(Protocol):
+    """A weight file: its length, and slices of it; a slice raises PackageError where it cannot be read."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> memoryview: ...
 
 
 class Record(NamedTuple):
@@ -55,12 +63,12 @@ def chunks(arrays: Sequence[np.ndarray]) -> Iterator[bytes | memoryview]:
         offset = following
 
 
-def read_record(data: memoryview, offset: int) -> Record:
+def read_record(data: Data, offset: int) -> Record:
     """The record at `offset` of a weight file, inside the file; raises PackageError otherwise."""
     subject = f"weight file, offset {offset}"
     if offset % ALIGNMENT or not HEADER <= offset <= len(data) - HEADER:
         raise PackageError(subject, f"expected a multiple of {ALIGNMENT} inside the {len(data)} bytes of the file")
-    sentinel, code, size, start, padding = struct.unpack_from("<IIQQQ", data, offset)
+    sentinel, code, size, start, padding = struct.unpack("<IIQQQ", data[offset : offset + _FIELDS])
     if sentinel != _SENTINEL:
         raise PackageError(subject, "there is no record")
     if code not in _NAMES:
@@ -70,11 +78,11 @@ def read_record(data: memoryview, offset: int) -> Record:
     return Record(offset, _NAMES[code], start, size, padding)
 
 
-def read_header(data: memoryview) -> int:
+def read_header(data: Data) -> int:
     """The number of records that a weight file declares; raises PackageError when it is no weight file."""
     if len(data) < HEADER:
         raise PackageError("weight file", f"expected at least {HEADER} bytes, got {len(data)}")
-    count, version = struct.unpack_from("<II", data)
+    count, version = struct.unpack("<II", data[:8])
     if version != VERSION:
         raise PackageError("weight file", f"expected version {VERSION}, got {version}")
     return int(count)

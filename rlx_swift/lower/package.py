@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,10 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..errors import PackageError
-from .blobs import chunks
+from .blobs import Data, chunks
 from .decode import decode
 from .encode import encode
 from .program import WEIGHT_FILE, Metadata, Model
@@ -27,6 +26,7 @@ _DATA = Path("Data")
 _AUTHOR = "com.apple.CoreML"
 _MODEL = "com.apple.CoreML/model.mlmodel"
 _WEIGHTS = "com.apple.CoreML/weights"
+LARGEST_READ = 1 << 30  # bytes; systems read no 2 GiB at once
 
 
 class Bytes(NamedTuple):
@@ -51,7 +51,7 @@ class Opened:
 
     model: Model
     data: bytes
-    weight_file: Callable[[str], memoryview]
+    weight_file: Callable[[str], Data]
     weights_directory: Path | None = None
 
 
@@ -67,18 +67,18 @@ def opened(contents: Bytes) -> Opened:
 
 
 def read_package(path: str | os.PathLike[str]) -> Opened:
-    """The .mlpackage directory, or bare model file, at a path. Weight files are mapped, not read.
+    """The .mlpackage directory, or bare model file, at a path. Of weight files is read what is asked for.
 
     Raises PackageError when something is missing or not well formed.
     """
     file = _model_file(Path(path))
 
     @cache
-    def weight_file(name: str) -> memoryview:
+    def weight_file(name: str) -> Data:
         prefix, _, inside = name.partition("/")
         if prefix != "@model_path" or not inside or ".." in Path(inside).parts:
             raise PackageError(name, "the name of a weight file begins with @model_path and stays below it")
-        return _mapped(file.parent / inside)
+        return _WeightFile(file.parent / inside)
 
     data = _read(file)
     with naming(path):
@@ -119,11 +119,40 @@ def _read(file: Path) -> bytes:
         raise PackageError(str(file), f"it cannot be read ({error.strerror or error})") from error
 
 
-def _mapped(file: Path) -> memoryview:
-    try:
-        return np.memmap(file, np.uint8, mode="r").data
-    except (OSError, ValueError) as error:  # ValueError: the file is empty
-        raise PackageError(str(file), f"it cannot be read ({error})") from error
+class _WeightFile:
+    """Reads slices of a file. It is not mapped: somebody who shortened it would end the process."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            weakref.finalize(self, os.close, self._descriptor)
+            self._size = os.fstat(self._descriptor).st_size
+            os.pread(self._descriptor, 1, 0)  # a directory opens, but cannot be read
+        except OSError as error:
+            raise self._unreadable(error.strerror or str(error)) from error
+        if not self._size:
+            raise self._unreadable("it is empty")
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice, /) -> memoryview:
+        start, stop, _ = part.indices(self._size)
+        pieces: list[bytes] = []
+        while start < stop:
+            try:
+                piece = os.pread(self._descriptor, min(stop - start, LARGEST_READ), start)
+            except OSError as error:
+                raise self._unreadable(error.strerror or str(error)) from error
+            if not piece:
+                raise self._unreadable(f"it was shortened from {self._size} bytes while it was in use")
+            pieces.append(piece)
+            start += len(piece)
+        return memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def _unreadable(self, why: str) -> PackageError:
+        return PackageError(str(self._file), f"it cannot be read ({why})")
 
 
 def write_package(path: str | os.PathLike[str], model: Model, metadata: Metadata | None = None) -> None:

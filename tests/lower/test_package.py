@@ -68,7 +68,7 @@ def test_a_package_in_memory_has_the_same_bytes_as_on_disk(tmp_path: Path) -> No
     write_package(tmp_path / "m", lowered().model)
     contents, read = to_bytes(lowered().model), read_package(tmp_path / "m")
     assert read.data == contents.model
-    assert bytes(read.weight_file(WEIGHT_FILE)) == contents.weights
+    assert bytes(read.weight_file(WEIGHT_FILE)[:]) == contents.weights
     assert read.model == opened(contents).model
 
 
@@ -149,6 +149,19 @@ def test_weight_files_lie_beside_the_model(tmp_path: Path) -> None:
     for name in ("weights/weight.bin", "@model_path/../model.mlmodel", "@model_path/gone", "@model_path"):
         with pytest.raises(PackageError):
             read_package(tmp_path / "m").weight_file(name)
+
+
+@pytest.mark.parametrize("left", [0, 64, 100])
+def test_a_weight_file_that_is_shortened_while_it_is_open(tmp_path: Path, left: int) -> None:
+    write_package(tmp_path / "m", lowered().model)
+    file = read_package(tmp_path / "m").weight_file(WEIGHT_FILE)
+    record = read_record(file, 64)
+    part = slice(record.start, record.start + record.size)
+    whole = file[part]
+    os.truncate(next(tmp_path.rglob("weight.bin")), left)
+    with pytest.raises(PackageError, match=rf"weight\.bin.*shortened from {len(file)} bytes"):
+        file[part]
+    np.testing.assert_array_equal(np.frombuffer(whole, np.float32), np.arange(20))  # what was read stays
 
 
 # The weight file
