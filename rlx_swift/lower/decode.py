@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..errors import PackageError
+from ..errors import PackageError, UnsupportedError
 from .program import (
     DTYPES,
     FEATURE_DTYPES,
@@ -65,8 +65,11 @@ def decode(data: bytes | memoryview) -> Model:
 
 def _model(m: Message) -> Model:
     if _PROGRAM not in m:
-        found = [name for number, name in _OTHER_MODELS.items() if number in m]
-        raise PackageError("model", f"expected an ML Program, got {found[0] if found else 'no model'}")
+        for number, name in _OTHER_MODELS.items():
+            if number in m:
+                hint = 'convert its source again with coremltools.convert(..., convert_to="mlprogram")'
+                raise UnsupportedError("model", f"only ML Programs can be read, it is a {name}", hint)
+        raise PackageError("model", "expected an ML Program, got no model")
     description, program = m.message(2, "description"), m.message(_PROGRAM, "program")
     if program.number(1) != 1:
         raise PackageError(program.subject, f"expected version 1, got {program.number(1)}")

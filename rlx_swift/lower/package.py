@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import PackageError
+from ..errors import PackageError, RlxError, UnsupportedError
 from .blobs import Data, chunks
 from .decode import decode
 from .encode import encode
@@ -69,7 +69,7 @@ def opened(contents: Bytes) -> Opened:
 def read_package(path: str | os.PathLike[str]) -> Opened:
     """The .mlpackage directory, or bare model file, at a path. Of weight files is read what is asked for.
 
-    Raises PackageError when something is missing or not well formed.
+    Raises PackageError when something is missing or not well formed, UnsupportedError for a model of another kind.
     """
     file = _model_file(Path(path))
 
@@ -81,19 +81,19 @@ def read_package(path: str | os.PathLike[str]) -> Opened:
         return _WeightFile(file.parent / inside)
 
     data = _read(file)
-    with naming(path):
+    with naming(path, (PackageError, UnsupportedError)):
         return Opened(decode(data), data, weight_file, file.parent / "weights")
 
 
 @contextmanager
-def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Has a PackageError that tells a place inside a file tell the file too."""
+def naming(path: str | os.PathLike[str], kinds: tuple[type[RlxError], ...] = (PackageError,)) -> Iterator[None]:
+    """Has a PackageError (or errors of these kinds) that tells a place inside a file tell the file too."""
     try:
         yield
-    except PackageError as error:
+    except kinds as error:
         if os.fspath(path) in str(error):
             raise
-        named = PackageError(os.fspath(path), f"{error.subject}: {error.problem}", error.hint)
+        named = type(error)(os.fspath(path), f"{error.subject}: {error.problem}", error.hint)
         named.detail = error.detail
         raise named from error
 

@@ -186,6 +186,21 @@ def test_a_weight_file_that_is_cut(device, tmp_path):
         rlx.load_model(package, device=device)
 
 
+@pytest.mark.parametrize("field", [500, 403, 200, 3000])
+@every_device
+def test_models_of_other_kinds_are_refused_with_a_remedy(device, field, tmp_path):
+    """Neural networks (a classifier too), pipelines, serialised models: a specification with that field alone."""
+    file = tmp_path / "other.mlmodel"
+    key = field << 3 | 2
+    file.write_bytes(bytes([8, 8, key & 0x7F | 0x80, key >> 7 & 0x7F | (0x80 if key >> 14 else 0)])
+                     + (bytes([key >> 14]) if key >> 14 else b"") + bytes([0]))
+    with pytest.raises(UnsupportedError, match=r"other\.mlmodel|kind") as caught:
+        rlx.load_model(file, device=device)
+    assert "convert" in str(caught.value)
+    with pytest.raises(UnsupportedError, match=r'other\.mlmodel: model: only ML Programs.*convert_to="mlprogram"'):
+        rlx.lift(file)
+
+
 def test_devices_that_are_not_there():
     with pytest.raises(DeviceError, match=r"'tpu'.*coreml, cpu, numpy"):
         rlx.load_model(LINEAR, device="tpu")
