@@ -8,7 +8,7 @@ let recurrentRules: [OperationRule] = [
             var layer = try RecurrentLayer(call, cell: RLXK_RNN, gates: 1)
             layer.inner = try call.gateFunction("activation")
             let inputs = try layer.inputs(call, biases: ["bias"])
-            return try layer.run(call, inputs).results
+            return try RecurrentLayer.run(call, [layer], [inputs])
         }),
     OperationRule(
         "gru",
@@ -24,7 +24,7 @@ let recurrentRules: [OperationRule] = [
             if resetsAfter, call.has("bias") {
                 (inputs, layer.bias) = try layer.splitting(call, inputs)
             }
-            return try layer.run(call, inputs).results
+            return try RecurrentLayer.run(call, [layer], [inputs])
         }),
     OperationRule(
         "lstm",
@@ -37,20 +37,13 @@ let recurrentRules: [OperationRule] = [
             let isBoth = try call.direction() == .bidirectional
             var forward = try RecurrentLayer(call, cell: RLXK_LSTM, gates: 4, half: isBoth ? 0 : nil)
             try forward.setLSTM(call, peephole: "peephole")
-            let first = try forward.run(call, forward.inputs(call, biases: ["bias"]))
-            guard isBoth else { return first.results }
+            let inputs = try forward.inputs(call, biases: ["bias"])
+            guard isBoth else { return try RecurrentLayer.run(call, [forward], [inputs]) }
             var backward = try RecurrentLayer(call, cell: RLXK_LSTM, gates: 4, half: 1)
             try backward.setLSTM(call, peephole: "peephole_back")
             backward.isReverse = true
-            let second = try backward.run(call, backward.inputs(call, biases: ["bias_back"]))
-            // The backward half is turned back to the order of time.
-            let steps = second.sequence.shape[0]
-            let turned = second.sequence.sliced(axis: 0, start: steps - 1, count: steps, step: -1)
-            return [
-                try call.graph.concat([first.sequence, turned], axis: 2),
-                try call.graph.concat([first.h, second.h], axis: 1),
-                try call.graph.concat([first.c, second.c], axis: 1),
-            ]
+            let turned = try backward.inputs(call, biases: ["bias_back"])
+            return try RecurrentLayer.run(call, [forward, backward], [inputs, turned])
         }),
 ]
 
@@ -169,7 +162,8 @@ private struct RecurrentLayer {
 
     /// x W^T and the biases that are given.
     func inputs(_ call: Call, biases: [String]) throws(RuntimeError) -> View {
-        var result = try call.graph.product(x, weightIH.swappingLastAxes, .float32)
+        // Rows that lie apart would be a product for each step.
+        var result = try call.graph.product(call.graph.dense(x), weightIH.swappingLastAxes, .float32)
         for name in biases where call.has(name) {
             result = try call.graph.map(RLXK_ADD, [result, vector(call, name, gates * size)], .float32)
         }
@@ -187,63 +181,87 @@ private struct RecurrentLayer {
         return (try call.graph.map(RLXK_ADD, [inputs, outside], .float32), inside)
     }
 
-    struct Results {
-        var sequence: View
-        var h: View
-        var c: View
-        var results: [View]
-    }
-
-    func run(_ call: Call, _ inputs: View) throws(RuntimeError) -> Results {
+    /// The directions of a layer side by side; that of two which goes backwards gives its values in the order of time.
+    static func run(_ call: Call, _ layers: [RecurrentLayer], _ inputs: [View]) throws(RuntimeError) -> [View] {
         let graph = call.graph
-        let (steps, batch) = (x.shape[0], x.shape[1])
-        let sequence = try graph.empty(.float32, [keepsAll ? steps : 1, batch, size])
-        let h = try graph.empty(.float32, [batch, size])
-        let c = try graph.empty(.float32, [batch, size])
-        var reads = [
-            try graph.dense(inputs), try graph.dense(graph.cast(weightHH.swappingLastAxes, to: .float32)),
-            try graph.dense(graph.cast(h0, to: .float32)),
+        let layer = layers[0]
+        let (batch, width) = (layer.x.shape[1], layers.count * layer.size)
+        var writes = [
+            try graph.empty(.float32, [layer.keepsAll ? layer.x.shape[0] : 1, batch, width]),
+            try graph.empty(.float32, [batch, width]),
         ]
-        var places: [Int?] = []
-        for view in [c0, bias, peephole] {
-            places.append(view == nil ? nil : reads.count)
-            if let view { reads.append(try graph.dense(graph.cast(view, to: .float32))) }
-        }
-        if sequence.count > 0 {
-            graph.add(.kernel(kernel(reads, places, [sequence, h, c], steps: steps, batch: batch)))
-        }
-        let type = x.type
-        let first = try graph.cast(sequence, to: type)
-        let second = try graph.cast(h, to: type)
-        let third = try graph.cast(c, to: type)
-        return Results(
-            sequence: first, h: second, c: third,
-            results: cell == RLXK_LSTM ? [first, second, third] : [first, second])
+        if layer.cell == RLXK_LSTM { writes.append(try graph.empty(.float32, [batch, width])) }
+        var reads: [View] = []
+        var places: [Places] = []
+        for (layer, inputs) in zip(layers, inputs) { places.append(try layer.operands(graph, inputs, &reads)) }
+        if writes[0].count > 0 { graph.add(.kernel(kernel(layers, reads, places, writes))) }
+        return try writes.map { (view) throws(RuntimeError) in try graph.cast(view, to: layer.x.type) }
     }
 
-    private func kernel(
-        _ reads: [View], _ places: [Int?], _ writes: [View], steps: Int, batch: Int
+    /// Where a direction's operands are among the kernel's.
+    private struct Places {
+        var inputs, weight, h0: Int
+        var c0, bias, peephole: Int?
+    }
+
+    private func operands(
+        _ graph: GraphBuilder, _ inputs: View, _ reads: inout [View]
+    ) throws(RuntimeError) -> Places {
+        func add(_ view: View) throws(RuntimeError) -> Int {
+            reads.append(try graph.dense(graph.cast(view, to: .float32)))
+            return reads.count - 1
+        }
+        var places = Places(inputs: try add(inputs), weight: try add(weightHH.swappingLastAxes), h0: try add(h0))
+        if let c0 { places.c0 = try add(c0) }
+        if let bias { places.bias = try add(bias) }
+        if let peephole { places.peephole = try add(peephole) }
+        return places
+    }
+
+    private static func kernel(
+        _ layers: [RecurrentLayer], _ reads: [View], _ places: [Places], _ writes: [View]
     ) -> Kernel {
-        let work = Double(steps) * Double(batch) * Double(gates * size) * Double(size + 8)
+        let layer = layers[0]
+        let (steps, batch, size) = (layer.x.shape[0], layer.x.shape[1], layer.size)
+        let products = Double(steps) * Double(batch) * Double(layer.gates * size) * Double(size + 8)
         return Kernel(
-            run: rlxk_recurrent_run, reads: reads, writes: writes, nanoseconds: work * 0.2, scratch: (gates + 2) * size
+            run: rlxk_recurrent_run, reads: reads, writes: writes,
+            nanoseconds: Double(layers.count) * products * (batch == 1 ? 0.1 : 0.03),
+            scratch: min(batch, Int(RLXK_RECURRENT_ROWS)) * (layer.gates + 2) * size + layer.packedWeights
         ) { arguments, memory in
-            func floats(_ index: Int) -> UnsafePointer<Float> {
-                UnsafePointer(memory.read(index).assumingMemoryBound(to: Float.self))
-            }
-            func written(_ index: Int) -> UnsafeMutablePointer<Float> {
-                memory.write(index).assumingMemoryBound(to: Float.self)
+            let list = zip(layers, places).enumerated().map { index, direction in
+                direction.0.encoded(direction.1, offset: index * size, pitch: layers.count * size, memory)
             }
             return UnsafeRawPointer(
                 arguments.store(
                     rlxk_recurrent(
-                        cell: cell, reverse: isReverse ? 1 : 0, keeps_all: keepsAll ? 1 : 0, recurrent: recurrent,
-                        inner: inner, outer: outer, clip: clip, steps: Int64(steps), batch: Int64(batch),
-                        size: Int64(size), inputs: floats(0), weight: floats(1), bias: places[1].map(floats),
-                        peephole: places[2].map(floats), h0: floats(2), c0: places[0].map(floats),
-                        sequence: written(0), h: written(1), c: written(2),
+                        list: UnsafePointer(arguments.store(list)), count: Int32(list.count),
                         scratch: memory.scratch.assumingMemoryBound(to: Float.self),
                         scratch_stride: Int64(memory.scratchStride))))
         }
+    }
+
+    private var packedWeights: Int {
+        if x.shape[1] == 1 { return 0 }
+        let parts = cell == RLXK_GRU || cell == RLXK_GRU_RESET_AFTER ? gates : 1
+        let panel = Int(RLXK_RECURRENT_PANEL)
+        return parts * ((gates / parts * size + panel - 1) / panel * panel) * size
+    }
+
+    /// `offset` is where the direction's part of each row of the results begins.
+    private func encoded(_ places: Places, offset: Int, pitch: Int, _ memory: KernelMemory) -> rlxk_direction {
+        func floats(_ index: Int) -> UnsafePointer<Float> {
+            UnsafePointer(memory.read(index).assumingMemoryBound(to: Float.self))
+        }
+        func written(_ index: Int) -> UnsafeMutablePointer<Float> {
+            memory.write(index).assumingMemoryBound(to: Float.self) + offset
+        }
+        return rlxk_direction(
+            cell: cell, reverse: isReverse ? 1 : 0, by_time: pitch > size ? 1 : 0, keeps_all: keepsAll ? 1 : 0,
+            recurrent: recurrent, inner: inner, outer: outer, clip: clip, steps: Int64(x.shape[0]),
+            batch: Int64(x.shape[1]), size: Int64(size), inputs: floats(places.inputs), weight: floats(places.weight),
+            bias: places.bias.map(floats), peephole: places.peephole.map(floats), h0: floats(places.h0),
+            c0: places.c0.map(floats), sequence: written(0), h: written(1),
+            c: cell == RLXK_LSTM ? written(2) : nil, pitch: Int64(pitch))
     }
 }
