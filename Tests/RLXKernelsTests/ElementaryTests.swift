@@ -97,6 +97,9 @@ struct ElementaryTests {
         Function(op: RLXK_LOG, name: "log", ulp: 1, ranges: [0.5...2, 0...1e-3, 1...1e30], exact: log),
         Function(op: RLXK_TANH, name: "tanh", ulp: 2, ranges: [-1...1, -12...12], exact: tanh),
         Function(op: RLXK_ERF, name: "erf", ulp: 1.5, ranges: [-1.2...1.2, -5...5], exact: erf),
+        Function(op: RLXK_GELU, name: "gelu", ulp: 3, ranges: [0...1, 0...10]) {
+            0.5 * $0 * erfc(-$0 / 2.0.squareRoot())
+        },
         Function(op: RLXK_SIGMOID, name: "sigmoid", ulp: 3, ranges: [-20...20, -100...100]) { 1 / (1 + exp(-$0)) },
         Function(op: RLXK_SOFTPLUS, name: "softplus", ulp: 2.5, ranges: [-20...20, -100...100]) {
             max($0, 0) + log1p(exp(-abs($0)))
