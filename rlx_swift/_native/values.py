@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,29 @@ def struct(library: Native, type_name: str, **fields: object) -> Any:
 
 def enum_value(library: Native, enum: str, name: str) -> int:
     """The value of an enum's member by the tail of its name: ("device", "cpu") is RLX_DEVICE_CPU."""
-    members = library.ffi.typeof(f"rlx_{enum}").relements
-    value: int | None = members.get(f"RLX_{enum.upper()}_{name.upper()}")
+    members = _members(library.ffi, enum)
+    value = members.get(f"RLX_{enum.upper()}_{name.upper()}")
     if value is None:
-        known = (member.removeprefix(f"RLX_{enum.upper()}_").lower() for member in sorted(members, key=members.get))
+        known = (member.removeprefix(f"RLX_{enum.upper()}_").lower() for member in sorted(members, key=lambda each: members[each]))
         raise ConfigError(enum, f"expected one of {', '.join(known)}, got {name!r}")
     return value
+
+
+@cache
+def _members(ffi: Any, enum: str) -> dict[str, int]:
+    members: dict[str, int] = ffi.typeof(f"rlx_{enum}").relements  # made anew at each access
+    return members
+
+
+@cache
+def _dtypes(ffi: Any) -> dict[int, np.dtype[Any]]:
+    """The dtypes by their codes."""
+    return {_members(ffi, "dtype")[f"RLX_DTYPE_{key.upper()}"]: dtype for key, dtype in _DTYPES.items()}
+
+
+@cache
+def _codes(ffi: Any) -> dict[np.dtype[Any], int]:
+    return {dtype: code for code, dtype in _dtypes(ffi).items()}
 
 
 def text(name: str) -> bytes:
@@ -61,7 +79,7 @@ def text(name: str) -> bytes:
 
 def tensor(library: Native, name: str, array: Array) -> tuple[Any, object]:
     """rlx_tensor over an array's memory, and what must outlive it beside the array."""
-    code = next((enum_value(library, "dtype", key) for key, dtype in _DTYPES.items() if dtype == array.dtype), None)
+    code = _codes(library.ffi).get(array.dtype)
     if code is None:
         raise DTypeError(name, f"expected one of {', '.join(map(str, _DTYPES.values()))}, got {array.dtype}")
     shape = library.ffi.new("int64_t[]", array.shape)
@@ -107,10 +125,10 @@ def counts(library: Native, pointer: Any) -> dict[str, int]:
 
 
 def _dtype(library: Native, code: int, name: str) -> np.dtype[Any]:
-    for key, dtype in _DTYPES.items():
-        if enum_value(library, "dtype", key) == code:
-            return dtype
-    raise DTypeError(name, f"the library has element type {code}, which this package does not know")
+    dtype = _dtypes(library.ffi).get(code)
+    if dtype is None:
+        raise DTypeError(name, f"the library has element type {code}, which this package does not know")
+    return dtype
 
 
 def _shape(described: Any) -> tuple[int, ...]:
