@@ -34,6 +34,7 @@ static inline conv_sweep forward_sweep(const rlxk_conv_forward *f, int64_t group
         .c = f->y, .c_start = group * rows * plane, .c_image = s->out_channels * plane, .c_row = plane,
         .c_step = { 1, 1 }, .c_width = s->out_width,
         .bias = f->bias ? f->bias + group * rows : NULL, .relu = f->activation == RLXK_ACT_RELU,
+        .clip = f->activation == RLXK_ACT_CLIP ? f->clip : NULL,
     };
     sweep.source.base += group * channels * sweep.source.plane;
     return sweep;
@@ -82,6 +83,7 @@ static inline conv_sweep input_gradient_sweep(const rlxk_conv_input_gradient *g,
         .c = g->dx, .c_start = group * rows * plane + i * s->in_width + j, .c_image = s->in_channels * plane,
         .c_row = plane, .c_step = { s->stride[0], s->stride[1] }, .c_width = s->in_width,
         .bias = g->bias ? g->bias + group * rows : NULL, .relu = g->activation == RLXK_ACT_RELU,
+        .clip = g->activation == RLXK_ACT_CLIP ? g->clip : NULL,
     };
     for (int d = 0; d < 2; d++) {
         const conv_axis axis = forward_axis(s, d);

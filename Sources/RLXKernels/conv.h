@@ -178,6 +178,7 @@ typedef struct conv_sweep {
     int64_t c_start, c_image, c_row;
     int64_t c_step[2], c_width; /* pixel (i, j) is written at i * c_step[0] * c_width + j * c_step[1] */
     const float *bias;          /* of the rows, or NULL */
+    const float *clip;          /* the lowest and the highest value, or NULL */
     bool relu;
 } conv_sweep;
 

@@ -128,7 +128,7 @@ static void RLXK_FN(multiply)(const SWEEPER *x, const conv_block *block, int64_t
     if (packs) a = (RLXK_FN(a_strides)){ 1, taps * ROW_PITCH, { source->axis[1].taps * ROW_PITCH, ROW_PITCH } };
     rlxk_tile tile = {
         .c_row = x->spreads ? block->pitch : s->c_row, .alpha = 1,
-        .accumulate = begin > 0, .relu = last && s->relu,
+        .accumulate = begin > 0, .relu = last && s->relu, .clip = last ? s->clip : NULL,
     };
     if (!empty) {
         RLXK_FN(set_runs)(&tile, x->a_runs, x->b_runs, &a, source, x->way, block, end - begin);

@@ -40,6 +40,7 @@ static inline void run_accelerate(product *x, int64_t batches) {
                 float *c = x->c + i * g->c_row + j;
                 if (g->bias) *c += g->bias[j];
                 if (g->activation == RLXK_ACT_RELU) *c = 0 > *c ? 0 : *c;
+                if (g->activation == RLXK_ACT_CLIP) *c = *c < g->clip[0] ? g->clip[0] : *c > g->clip[1] ? g->clip[1] : *c;
                 if (g->gate) *c *= x->gate[i * g->c_row + j] > 0 ? 1 : 0;
             }
         }

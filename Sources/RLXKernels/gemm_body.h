@@ -21,6 +21,7 @@ static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end,
         .a_row = g->a_row, .a_col = g->a_col, .runs = 1, .a_runs = rlxk_one_run, .b_runs = rlxk_one_run, .k = k,
         .b_row = x->packed ? PANEL : g->b_row, .c_row = g->c_row, .alpha = g->alpha,
         .accumulate = g->accumulate || !first, .relu = last && g->activation == RLXK_ACT_RELU,
+        .clip = last && g->activation == RLXK_ACT_CLIP ? g->clip : NULL,
     };
     int64_t rows = row_end - row_begin, row_blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
     for (int64_t block = 0; block < row_blocks; block++) {

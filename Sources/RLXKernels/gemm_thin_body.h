@@ -10,6 +10,10 @@ INLINE void RLXK_FN(finish)(const product *x, int64_t i, int64_t j, VEC sum, int
     if (g->bias) sum += RLXK_FN(load_first)(g->bias + j, n);
     if (g->accumulate) sum += RLXK_FN(load_first)(c, n);
     if (g->activation == RLXK_ACT_RELU) sum = zero > sum ? zero : sum;
+    if (g->activation == RLXK_ACT_CLIP) {
+        sum = sum < g->clip[0] ? g->clip[0] : sum;
+        sum = sum > g->clip[1] ? g->clip[1] : sum;
+    }
     if (g->gate) sum *= RLXK_FN(load_first)(x->gate + i * g->c_row + j, n) > zero ? one : zero;
     RLXK_FN(store_first)(c, sum, n);
 }

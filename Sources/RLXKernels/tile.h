@@ -23,6 +23,7 @@ typedef struct rlxk_tile {
     const float *row_bias; /* of the tile's rows, or NULL */
     const float *gate; /* laid out as c, or NULL */
     float alpha;
+    const float *clip; /* the lowest and the highest value, or NULL */
     bool accumulate, relu;
     int32_t tail; /* columns in the panel's last vector, 1 ... RLXK_LANES */
 } rlxk_tile;

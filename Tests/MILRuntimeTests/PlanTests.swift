@@ -114,6 +114,39 @@ struct PlanTests {
         #expect(Tensor(w).values == [2, 5, 5, 8])
     }
 
+    /// clip(x w + b) as one launch, of a product with few columns and one with many, and of a convolution.
+    @Test(arguments: ["avx512", "avx2", "baseline", "neon"]) func clipsInTheProduct(instructionSet: String) throws {
+        let x = [1, 2, -3, Double.infinity, .nan, 0]
+        for columns in [2, 5] {
+            var p = ProgramBuilder()
+            p.input("x", .floats([6, 1], []))
+            let weights = (0..<columns).map { Double($0 + 1) }
+            p.add(
+                "linear",
+                [
+                    "x": "x", "weight": .literal(.floats([columns, 1], weights)),
+                    "bias": .floats(Array(repeating: 1, count: columns)),
+                ], "z", [6, columns])
+            p.add("clip", ["x": "z", "alpha": .float(-0.5), "beta": .float(4)], "y", [6, columns])
+            let y = x.flatMap { x in weights.map { x.isNaN ? x : min(max(x * $0 + 1, -0.5), 4) } }
+            try check(p, x: x, gives: Tensor(.float32, [6, columns], y), instructionSet)
+        }
+        var p = ProgramBuilder()
+        p.input("x", .floats([1, 1, 2, 3], []))
+        p.add("conv", ["x": "x", "weight": .literal(.floats([1, 1, 1, 1], [2]))], "z", [1, 1, 2, 3])
+        p.add("relu6", ["x": "z"], "y", [1, 1, 2, 3])
+        let y = x.map { $0.isNaN ? $0 : min(max(2 * $0, 0), 6) }
+        try check(p, x: x, gives: Tensor(.float32, [1, 1, 2, 3], y), instructionSet)
+    }
+
+    private func check(_ p: ProgramBuilder, x: [Double], gives y: Tensor, _ instructionSet: String) throws {
+        let plan = try Plan(p.function(["y"]), blobs: NoBlobs())
+        #expect(plan.statistics.instructions == 1)
+        Tensor.floats([x.count], x).write(to: plan.buffer(named: "x")!)
+        guard plan.run(instructionSet: instructionSet) else { return }
+        #expect(Tensor(plan.buffer(named: "y")!).difference(from: y, tolerance: 1e-6) == nil)
+    }
+
     @Test func oneValueAsSeveralOutputsAndInputsAsOutputs() throws {
         var p = ProgramBuilder()
         p.input("x", .floats([2], []))

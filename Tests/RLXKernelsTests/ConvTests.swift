@@ -160,10 +160,11 @@ private struct Inputs {
                                     var forward = rlxk_conv_forward(
                                         shape: shape, x: x.baseAddress, w: w.baseAddress, bias: bias.baseAddress,
                                         y: y.baseAddress, activation: Int32(relu ? RLXK_ACT_RELU : RLXK_ACT_NONE),
-                                        workspace: rooms[0].base)
+                                        clip: (0, 0), workspace: rooms[0].base)
                                     var input = rlxk_conv_input_gradient(
                                         shape: shape, dy: dy.baseAddress, w: w.baseAddress, bias: nil,
-                                        dx: dx.baseAddress, activation: Int32(RLXK_ACT_NONE), workspace: rooms[1].base)
+                                        dx: dx.baseAddress, activation: Int32(RLXK_ACT_NONE), clip: (0, 0),
+                                        workspace: rooms[1].base)
                                     var weight = rlxk_conv_weight_gradient()
                                     (weight.shape, weight.workspace) = (shape, rooms[2].base)
                                     (weight.x, weight.dy, weight.dw) = (x.baseAddress, dy.baseAddress, dw.baseAddress)
@@ -285,7 +286,7 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
                     bias.withUnsafeBufferPointer { bias in
                         var transposed = rlxk_conv_input_gradient(
                             shape: shape, dy: dy.baseAddress, w: w.baseAddress, bias: bias.baseAddress, dx: dx.base,
-                            activation: Int32(RLXK_ACT_RELU), workspace: workspace.base)
+                            activation: Int32(RLXK_ACT_RELU), clip: (0, 0), workspace: workspace.base)
                         withUnsafePointer(to: &transposed) { transposed in
                             var only = rlxk_instruction(run: kernel, arguments: transposed, flags: 0)
                             rlxk_execute(&only, 1, 2)

@@ -124,6 +124,24 @@ struct Fold {
     var result: View
 }
 
+/// What a product or a convolution does to each element last.
+enum Activation: Hashable {
+    case none, relu
+    case clip(Float, Float)
+
+    var code: Int32 {
+        switch self {
+        case .none: Int32(RLXK_ACT_NONE)
+        case .relu: Int32(RLXK_ACT_RELU)
+        case .clip: Int32(RLXK_ACT_CLIP)
+        }
+    }
+
+    var bounds: (Float, Float) {
+        if case .clip(let low, let high) = self { (low, high) } else { (0, 0) }
+    }
+}
+
 /// C[..., m, n] = activation(A[..., m, k] B[..., k, n] + bias[n]) where gate[..., m, n] > 0, else 0. Views are f32, with
 /// equal batch dimensions.
 struct Product {
@@ -131,7 +149,7 @@ struct Product {
     var b: View
     var c: View
     var bias: View?
-    var relu = false
+    var activation = Activation.none
     /// Lies as C does.
     var gate: View?
 }
@@ -154,7 +172,7 @@ struct Convolution {
     var weight: View
     var result: View
     var bias: View?
-    var relu = false
+    var activation = Activation.none
 
     /// Multiplications and additions.
     var operations: Double {

@@ -20,14 +20,15 @@ enum ConvolutionEncoder {
             }
         }
         let shape = convolution.shape
-        let activation = Int32(convolution.relu ? RLXK_ACT_RELU : RLXK_ACT_NONE)
+        let activation = convolution.activation
         let result: Set = [convolution.result.buffer]
         switch convolution.kind {
         case .forward:
             return [
                 launch(rlxk_conv_forward_run, reads: reads, writes: result.union(roomSet)) { owner, at in
                     let call = rlxk_conv_forward(
-                        shape: shape, x: at.x, w: at.weight, bias: at.bias, y: at.result, activation: activation,
+                        shape: shape, x: at.x, w: at.weight, bias: at.bias, y: at.result, activation: activation.code,
+                        clip: activation.bounds,
                         workspace: at.workspace)
                     return UnsafeRawPointer(owner.store(call))
                 }
@@ -36,7 +37,8 @@ enum ConvolutionEncoder {
             return [
                 launch(rlxk_conv_input_gradient_run, reads: reads, writes: result.union(roomSet)) { owner, at in
                     let call = rlxk_conv_input_gradient(
-                        shape: shape, dy: at.x, w: at.weight, bias: at.bias, dx: at.result, activation: activation,
+                        shape: shape, dy: at.x, w: at.weight, bias: at.bias, dx: at.result, activation: activation.code,
+                        clip: activation.bounds,
                         workspace: at.workspace)
                     return UnsafeRawPointer(owner.store(call))
                 }

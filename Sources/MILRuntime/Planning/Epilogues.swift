@@ -1,5 +1,5 @@
 // Moves elementwise work that follows a product or a convolution into it, where the values are still in registers: the
-// addition of a bias, relu, and (into products) the mask of relu's derivative.
+// addition of a bias, relu and clip, and (into products) the mask of relu's derivative.
 import RLXKernels
 
 struct Epilogues {
@@ -64,11 +64,13 @@ struct Epilogues {
             guard product.gate == nil, map.result.count == product.c.count else { return nil }
             product.c.buffer = map.result.buffer
             switch map.op {
-            case RLXK_RELU: product.relu = true
+            case RLXK_RELU, RLXK_CLIP:
+                guard let activation = activation(map, after: product.activation) else { return nil }
+                product.activation = activation
             case RLXK_ADD:
-                guard !product.relu, product.bias == nil, let bias = vector(other!, product.c.shape, along: -1) else {
-                    return nil
-                }
+                guard product.activation == .none, product.bias == nil,
+                    let bias = vector(other!, product.c.shape, along: -1)
+                else { return nil }
                 product.bias = bias
             case RLXK_MUL:
                 guard let gate = gate(other!, product.c) else { return nil }
@@ -81,17 +83,24 @@ struct Epilogues {
             let shape = convolution.result.shape
             convolution.result.buffer = map.result.buffer
             switch map.op {
-            case RLXK_RELU: convolution.relu = true
+            case RLXK_RELU, RLXK_CLIP:
+                guard let activation = activation(map, after: convolution.activation) else { return nil }
+                convolution.activation = activation
             case RLXK_ADD:
-                guard !convolution.relu, convolution.bias == nil, let bias = vector(other!, shape, along: 1) else {
-                    return nil
-                }
+                guard convolution.activation == .none, convolution.bias == nil,
+                    let bias = vector(other!, shape, along: 1)
+                else { return nil }
                 convolution.bias = bias
             default: return nil
             }
             return .convolution(convolution)
         default: return nil
         }
+    }
+
+    private func activation(_ map: Map, after before: Activation) -> Activation? {
+        if map.op == RLXK_RELU { return before == .none || before == .relu ? .relu : nil }
+        return before == .none ? .clip(map.p, map.q) : nil
     }
 
     /// The values that `view` has along one axis of `shape` (-1 the last) and repeats along all others, if that is what

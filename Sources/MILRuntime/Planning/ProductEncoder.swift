@@ -20,7 +20,8 @@ enum ProductEncoder {
         gemm.b_col = Int64(product.b.strides[rank - 1])
         gemm.c_row = Int64(product.c.strides[rank - 2])
         gemm.alpha = 1
-        gemm.activation = product.relu ? Int32(RLXK_ACT_RELU) : Int32(RLXK_ACT_NONE)
+        gemm.activation = product.activation.code
+        gemm.clip = product.activation.bounds
 
         var batch = Batch(product)
         batch.mergeIntoRows(&gemm)

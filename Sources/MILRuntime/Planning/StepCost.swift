@@ -28,7 +28,9 @@ struct StepCost {
 extension Node {
     /// A product or convolution that stands under the name of the operation that was fused into it.
     fileprivate var fusedWork: RuntimeError.Place? {
-        guard case .operation(let type, _) = place, ["relu", "add", "select"].contains(type) else { return nil }
+        guard case .operation(let type, _) = place, ["relu", "relu6", "clip", "add", "select"].contains(type) else {
+            return nil
+        }
         switch work {
         case .product: return .operation(type: "matmul", output: "")
         case .convolution: return .operation(type: "conv", output: "")

@@ -33,6 +33,7 @@ typedef struct rlxk_conv_forward {
     const float *bias; /* or NULL */
     float *y;
     int32_t activation;
+    float clip[2]; /* of RLXK_ACT_CLIP */
     float *workspace;
 } rlxk_conv_forward;
 
@@ -47,6 +48,7 @@ typedef struct rlxk_conv_input_gradient {
     const float *bias; /* or NULL */
     float *dx;
     int32_t activation;
+    float clip[2]; /* of RLXK_ACT_CLIP */
     float *workspace;
 } rlxk_conv_input_gradient;
 

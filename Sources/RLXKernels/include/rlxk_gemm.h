@@ -18,7 +18,8 @@ extern "C" {
 
 enum {
     RLXK_ACT_NONE = 0,
-    RLXK_ACT_RELU = 1 /* NaN stays NaN */
+    RLXK_ACT_RELU = 1, /* NaN stays NaN */
+    RLXK_ACT_CLIP = 2  /* between clip[0] and clip[1]; the same */
 };
 
 typedef struct rlxk_gemm {
@@ -34,6 +35,7 @@ typedef struct rlxk_gemm {
     const float *bias;                          /* n contiguous values, or NULL */
     const float *gate;                          /* laid out as C (the input of a relu, in its backward), or NULL */
     int32_t activation;
+    float clip[2];
     int32_t accumulate;
     float alpha;
     float *workspace; /* rlxk_gemm_workspace() floats at a multiple of 64 bytes; not shared with a concurrent run */
