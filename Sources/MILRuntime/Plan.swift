@@ -14,17 +14,20 @@ public struct PlanOptions: Sendable {
     public var residents: [String: Storage]
     /// Input name to output name: after each run the output's value stands in the resident input's storage.
     public var donated: [String: String]
+    /// The same for inputs that are not resident: the new value stands where the input was read from.
+    public var updated: [String: String]
     /// For int32 inputs: every element must be in the range, or a run changes nothing and throws.
     public var ranges: [String: Range<Int32>]
     /// Threads that a run uses.
     public var workers: Int
 
     public init(
-        residents: [String: Storage] = [:], donated: [String: String] = [:], ranges: [String: Range<Int32>] = [:],
-        workers: Int = Int(rlxk_default_workers())
+        residents: [String: Storage] = [:], donated: [String: String] = [:], updated: [String: String] = [:],
+        ranges: [String: Range<Int32>] = [:], workers: Int = Int(rlxk_default_workers())
     ) {
         self.residents = residents
         self.donated = donated
+        self.updated = updated
         self.ranges = ranges
         self.workers = workers
     }
@@ -90,7 +93,8 @@ public final class Plan: @unchecked Sendable {
             inputBuffers[feature.name] = view.buffer
         }
 
-        let donatedTo = Dictionary(uniqueKeysWithValues: options.donated.map { ($0.value, $0.key) })
+        let overwritten = options.donated.merging(options.updated) { one, _ in one }
+        let donatedTo = Dictionary(uniqueKeysWithValues: overwritten.map { ($0.value, $0.key) })
         var results: [Int: UnsafeMutableRawPointer] = [:]
         var inPlace: [Int: Int] = [:]
         var resultRanges: [Range<UInt>] = []
@@ -214,18 +218,28 @@ public final class Plan: @unchecked Sendable {
                         name: name, got: "\(storage.type) \(storage.shape)", expected: "\(input.type) \(input.shape)"))
             }
         }
-        var donated: Set<String> = []
-        for (name, output) in options.donated {
-            guard let resident = options.residents[name] else {
-                throw .badOption(.unknownInput(option: "donated (which takes resident inputs only)", name: name))
-            }
+        var taken: Set<String> = []
+        func checkTarget(_ name: String, _ output: String) throws(RuntimeError) {
+            guard let input = inputs[name] else { throw .badOption(.unknownInput(option: "updated", name: name)) }
             guard let view = outputs[output] else { throw .badOption(.unknownOutput(name: output)) }
-            guard donated.insert(output).inserted else { throw .badOption(.donatedTwice(name: output)) }
-            guard view.type == resident.type, view.shape == resident.shape else {
+            guard taken.insert(output).inserted else { throw .badOption(.donatedTwice(name: output)) }
+            guard view.type == input.type, view.shape == input.shape else {
                 throw .badOption(
                     .mismatch(
-                        name: name, got: "\(resident.type) \(resident.shape)", expected: "\(view.type) \(view.shape)"))
+                        name: name, got: "\(input.type) \(input.shape)", expected: "\(view.type) \(view.shape)"))
             }
+        }
+        for (name, output) in options.donated {
+            guard options.residents[name] != nil else {
+                throw .badOption(.unknownInput(option: "donated (which takes resident inputs only)", name: name))
+            }
+            try checkTarget(name, output)
+        }
+        for (name, output) in options.updated {
+            guard options.residents[name] == nil else {
+                throw .badOption(.unknownInput(option: "updated (which takes fed inputs only)", name: name))
+            }
+            try checkTarget(name, output)
         }
         for name in options.ranges.keys {
             guard let input = inputs[name] else { throw .badOption(.unknownInput(option: "ranges", name: name)) }

@@ -1,5 +1,6 @@
 // Whole programs: residents, donated pairs, ranges, errors, sharing of memory.
 import MILFormat
+import RLXKernels
 import Testing
 
 @testable import MILRuntime
@@ -112,6 +113,45 @@ struct PlanTests {
         let options = PlanOptions(residents: ["w": w], donated: ["w": "new_w"], workers: 1)
         try Plan(p.function(["new_w"]), blobs: NoBlobs(), options: options).run()
         #expect(Tensor(w).values == [2, 5, 5, 8])
+    }
+
+    /// A cache in f16 of which two rows are written, each by way of f32; the product between them sees the first as it
+    /// was rounded. A reader of the first update that comes last leaves no place for the second.
+    @Test(arguments: [false, true]) func updatesOfPartsGoWhereTheInputWasRead(isReadLate: Bool) throws {
+        var p = ProgramBuilder()
+        p.input("cache", Tensor(.float16, [3, 2], []))
+        p.input("u", .floats([1, 2], []))
+        p.const("f16", string: "fp16")
+        p.const("f32", string: "fp32")
+        func update(_ x: Binding, _ row: Double, _ update: Binding, _ result: String) {
+            let arguments = ["x": x, "update": update, "begin": .ints([row, 0]), "end": .ints([row + 1, 2])]
+            p.add("slice_update", arguments, result, [3, 2])
+        }
+        p.add("cast", ["x": "cache", "dtype": "f32"], "wide", [3, 2])
+        update("wide", 1, "u", "first")
+        p.add("cast", ["x": "first", "dtype": "f16"], "half", .float16, [3, 2])
+        p.add("cast", ["x": "half", "dtype": "f32"], "back", [3, 2])
+        p.add("slice_by_index", ["x": "back", "begin": .ints([0, 0]), "end": .ints([2, 2])], "rows", [2, 2])
+        p.add("matmul", ["x": "u", "y": "rows", "transpose_y": .bool(true)], "scores", [1, 2])
+        p.add("mul", ["x": "u", "y": .float(2)], "twice", [1, 2])
+        update("back", 2, "twice", "second")
+        p.add("cast", ["x": "second", "dtype": "f16"], "new", .float16, [3, 2])
+        if isReadLate { p.add("reduce_max", ["x": "back"], "late", []) }
+        let outputs = ["new", "scores"] + (isReadLate ? ["late"] : [])
+        let plan = try Plan(
+            p.function(outputs), blobs: NoBlobs(), options: PlanOptions(updated: ["cache": "new"], workers: 2))
+        Tensor.floats([1, 2], [1.0 / 3, 3]).write(to: plan.buffer(named: "u")!)
+        let third = Double(rlxk_half_to_float(rlxk_float_to_half(1.0 / 3)))
+        for start in [4.0, 8] {
+            let cache = try storage(Tensor(.float16, [3, 2], [start, 1, 2, 2, 2, 2]))
+            try plan.read(0, from: UnsafeRawBufferPointer(cache.bytes))
+            try plan.run()
+            #expect(Tensor(cache).values == [start, 1, third, 3, 2 * third, 6])
+            let scores = [start / 3 + 3, third / 3 + 9]
+            let got = Tensor(plan.buffer(named: "scores")!)
+            #expect(got.difference(from: .floats([1, 2], scores), tolerance: 1e-6) == nil)
+            if isReadLate { #expect(Tensor(plan.buffer(named: "late")!).values == [start]) }
+        }
     }
 
     /// clip(x w + b) as one launch, of a product with few columns and one with many, and of a convolution.

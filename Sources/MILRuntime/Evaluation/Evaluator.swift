@@ -121,14 +121,14 @@ public final class Evaluator: @unchecked Sendable {
         start = .now
         overwritten = []
         do throws(RuntimeError) {
-            return try results(of: scope(inputs, states))
+            return try results(of: scope(inputs, states), given: Array(inputs.values))
         } catch {
             for (state, before) in overwritten { state.bytes.copyMemory(from: UnsafeRawBufferPointer(before.bytes)) }
             throw error
         }
     }
 
-    private func results(of scope: Scope) throws(RuntimeError) -> [String: Output] {
+    private func results(of scope: Scope, given: [Storage]) throws(RuntimeError) -> [String: Output] {
         try body.run(scope, self)
         var results: [String: Output] = [:]
         for name in options.watched {
@@ -136,7 +136,10 @@ public final class Evaluator: @unchecked Sendable {
         }
         for name in outputs {
             switch try scope.value(name, .boundary(name)) {
-            case .tensor(let storage): results[name] = .tensor(try storage.copy())
+            case .tensor(let storage):
+                // What the run made is the caller's.
+                let isInput = given.contains { $0 === storage }
+                results[name] = .tensor(isInput ? try storage.copy() : storage)
             case .constant(.tensor(let storage)): results[name] = .tensor(try storage.copy())
             case .label(let index): results[name] = .label(index)
             case .probabilities(let storage): results[name] = .probabilities(try storage.copy())
@@ -164,13 +167,12 @@ public final class Evaluator: @unchecked Sendable {
         return quickest!
     }
 
-    /// Writes a state. What it held is kept unless that was the run's last operation.
-    func write(_ state: Storage, _ value: Storage, by block: BlockNode, before next: Int) throws(RuntimeError) {
+    /// Called before operations up to `next` write a state. What it holds is kept unless they are the run's last.
+    func keep(_ state: Storage, writtenBy block: BlockNode, before next: Int) throws(RuntimeError) {
         let isLast = block === body && next == block.operations.count
         if !isLast, !overwritten.contains(where: { $0.state === state }) {
             overwritten.append((state, try state.copy()))
         }
-        state.bytes.copyMemory(from: UnsafeRawBufferPointer(value.bytes))
     }
 
     /// Called between operations, so that a run can be ended.

@@ -43,11 +43,14 @@ private final class Segment {
     private let results: [String]
     /// Literals that later operations read.
     private let constants: [(name: String, value: Constant)]
-    private let newStates: [String: String]
+    /// The states that it writes.
+    private let newStates: [String]
+    /// For each input of the plan, which of the sources it is.
+    private let sourceOf: [Int]
 
     init(
         end: Int, sources: [Source], parameters: [Parameter] = [], window: Window? = nil, plan: Plan,
-        results: [String], constants: [(name: String, value: Constant)] = [], newStates: [String: String] = [:]
+        results: [String], constants: [(name: String, value: Constant)] = [], newStates: [String] = []
     ) {
         self.end = end
         self.sources = sources
@@ -57,6 +60,8 @@ private final class Segment {
         self.results = results
         self.constants = constants
         self.newStates = newStates
+        let places = Dictionary(uniqueKeysWithValues: sources.enumerated().map { ($1.name, $0) })
+        sourceOf = plan.inputs.compactMap { places[$0.name] }
     }
 
     var shapes: [String: [Int]] {
@@ -79,16 +84,19 @@ private final class Segment {
 
     var bytes: Int { plan.bytes }
 
-    /// Results are copies, since the plan's own memory is written again by the next run.
+    /// Inputs are read where they are, and states written there. Results are copies, since the plan's own memory is
+    /// written again by the next run.
     func run(_ scope: Scope, _ block: BlockNode, from start: Int, _ evaluator: Evaluator) throws(RuntimeError) {
         let place = block.operations[start].place
-        for source in sources {
-            let storage: Storage
-            switch scope.find(source.name) {
-            case .tensor(let value), .state(let value): storage = value
-            default: throw .invalid(.undefinedName(source.name), place)
+        for (input, source) in sourceOf.enumerated() {
+            switch scope.find(sources[source].name) {
+            case .tensor(let value), .state(let value): try plan.read(input, from: UnsafeRawBufferPointer(value.bytes))
+            default: throw .invalid(.undefinedName(sources[source].name), place)
             }
-            plan.buffer(named: source.name)?.bytes.copyMemory(from: UnsafeRawBufferPointer(storage.bytes))
+        }
+        for name in newStates {
+            guard case .state(let state) = scope.find(name) else { throw .invalid(.undefinedName(name), place) }
+            try evaluator.keep(state, writtenBy: block, before: end)
         }
         if let profiler = evaluator.profiler { try profiler.run(plan) } else { try plan.run() }
         for name in results {
@@ -96,12 +104,6 @@ private final class Segment {
             try scope.define(name, .tensor(buffer.copy()), place)
         }
         for (name, value) in constants { try scope.define(name, .constant(value), place) }
-        for (state, output) in newStates {
-            guard case .state(let target) = scope.find(state), let buffer = plan.buffer(named: output) else {
-                throw .invalid(.undefinedName(state), place)
-            }
-            try evaluator.write(target, buffer, by: block, before: end)
-        }
     }
 }
 
@@ -214,9 +216,11 @@ private struct SegmentBuilder {
             }
         }
         let newStates = importer.addStateOutputs()
-        let plan = try Plan(importer, options: PlanOptions(workers: evaluator.options.workers))
+        let plan = try Plan(
+            importer, options: PlanOptions(updated: newStates, workers: evaluator.options.workers))
         return Segment(
-            end: end, sources: sources, plan: plan, results: results, constants: constants, newStates: newStates)
+            end: end, sources: sources, plan: plan, results: results, constants: constants,
+            newStates: newStates.keys.sorted())
     }
 
     /// Makes the names that an operation reads from around the segment known to the importer; false where one stands

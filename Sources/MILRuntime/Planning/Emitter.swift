@@ -41,12 +41,13 @@ struct Emitter {
     // MARK: Launches
 
     private mutating func compile() throws(RuntimeError) {
-        let wanted = Set(results.keys)
+        var wanted = Set(results.keys)
         graph.keepLive(for: wanted)
         graph = Crops.fuse(graph, results: wanted)
         graph = WindowWinners.fuse(graph, results: wanted)
         graph.keepLive(for: wanted)
         graph = Epilogues.fuse(graph, results: wanted)
+        (graph, wanted) = PartialUpdates.fuse(graph, results: wanted, inPlace: inPlace)
         let steps = Scheduler.steps(of: graph, inPlace: inPlace)
         var readers: [Int: Int] = [:]
         for node in graph.nodes {
@@ -62,7 +63,7 @@ struct Emitter {
                 }
                 let stored = Set(
                     group.writers.keys.filter { buffer in
-                        results[buffer] != nil || readers[buffer, default: 0] > inside[buffer, default: 0]
+                        wanted.contains(buffer) || readers[buffer, default: 0] > inside[buffer, default: 0]
                     })
                 launches += try ChainEncoder.launches(group, stored: stored, inPlace: inPlace) { count in
                     addBuffer(.int32, count)
@@ -138,7 +139,7 @@ struct Emitter {
         }
         setBarriers(&list, addresses)
         let relocations = Relocation.find(
-            in: arguments, feeds: feeds, of: places, sizes: feeds.map { graph.buffers[$0].byteCount }
+            in: arguments, feeds: feeds, of: places, sizes: feeds.map { graph.buffers[$0].byteCount }, inPlace: inPlace
         ) { arguments, places in
             for launch in launches { _ = launch.arguments(arguments, places) }
         }

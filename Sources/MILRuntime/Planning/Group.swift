@@ -103,7 +103,8 @@ struct Group {
             for reader in readers {
                 for view in reader.node.reads {
                     guard let maker = writers[view.buffer].map({ makers[$0] }) else { continue }
-                    guard result.passes(view, from: maker, to: reader) else { return nil }
+                    // What is written over an input must not reach those who read the input before.
+                    guard maker.index < reader.index, result.passes(view, from: maker, to: reader) else { return nil }
                 }
             }
         }

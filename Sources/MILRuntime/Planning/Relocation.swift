@@ -10,14 +10,18 @@ struct Relocation {
     }
 
     /// One for each of `feeds`, from what `write` stores at the addresses given and at others: the words that follow a
-    /// feed's address are the pointers into it.
+    /// feed's address are the pointers into it. What is `inPlace` of a feed is where the feed is.
     static func find(
-        in arguments: Arguments, feeds: [Int], of memory: Memory, sizes: [Int], write: (Arguments, Memory) -> Void
+        in arguments: Arguments, feeds: [Int], of memory: Memory, sizes: [Int], inPlace: [Int: Int],
+        write: (Arguments, Memory) -> Void
     ) -> [Relocation] {
         var result = Array(repeating: Relocation(), count: feeds.count)
         guard !feeds.isEmpty, feeds.count <= largestCount else { return result }
         var moved = memory
         for (index, feed) in feeds.enumerated() { moved.addresses[feed] += distance(index) }
+        for (output, input) in inPlace where memory.addresses[output] == memory.addresses[input] {
+            moved.addresses[output] = moved.addresses[input]
+        }
         let elsewhere = Arguments()
         write(elsewhere, moved)
         arguments.forEachWord(beside: elsewhere) { word, other in
