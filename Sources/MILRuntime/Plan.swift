@@ -55,6 +55,9 @@ public final class Plan: @unchecked Sendable {
     private let homes: [UnsafeMutableRawBufferPointer]
     /// Where each fed input is read from.
     private var sources: [UnsafeRawPointer]
+    /// The own buffers of the results, in the order of `outputs`, and where each is written.
+    private let resultHomes: [UnsafeMutableRawBufferPointer]
+    private var targets: [UnsafeMutableRawPointer?]
     private let checks: [RangeCheck]
     private let indexChecks: IndexChecks?
     private let weights: ConstantReader
@@ -97,7 +100,8 @@ public final class Plan: @unchecked Sendable {
         let donatedTo = Dictionary(uniqueKeysWithValues: overwritten.map { ($0.value, $0.key) })
         var results: [Int: UnsafeMutableRawPointer] = [:]
         var inPlace: [Int: Int] = [:]
-        var resultRanges: [Range<UInt>] = []
+        var resultBuffers: [Int] = []
+        var resultHomes: [UnsafeMutableRawBufferPointer] = []
         for (name, view) in program.outputs {
             if let input = donatedTo[name] {
                 let target = inputBuffers[input]!
@@ -109,7 +113,8 @@ public final class Plan: @unchecked Sendable {
                 let storage = try Storage(type: view.type, shape: view.shape)
                 let value = try graph.ownedResult(view, taken: results)
                 results[value.buffer] = storage.bytes.baseAddress!
-                resultRanges.append(addressRange(UnsafeRawBufferPointer(storage.bytes)))
+                resultBuffers.append(value.buffer)
+                resultHomes.append(storage.bytes)
                 guard buffers.updateValue(storage, forKey: name) == nil else {
                     throw .invalid(.redefinedName(name), .boundary(name))
                 }
@@ -118,7 +123,7 @@ public final class Plan: @unchecked Sendable {
 
         indexChecks = try IndexChecks(graph.graph, inputs: addresses, feeds: feeds)
         code = try Emitter.emit(
-            graph.graph, results: results, inputs: addresses, inPlace: inPlace, feeds: feeds,
+            graph.graph, results: results, inputs: addresses, inPlace: inPlace, movable: feeds + resultBuffers,
             workers: options.workers)
         statistics = Statistics(instructions: code.instructionCount, arenaBytes: code.arenaBytes)
         inputs = program.inputs.filter { options.residents[$0.name] == nil }
@@ -131,7 +136,9 @@ public final class Plan: @unchecked Sendable {
             RangeCheck(
                 input: name, feed: fed[name], storage: buffers[name] ?? options.residents[name]!, range: range)
         }
-        self.resultRanges = resultRanges
+        self.resultHomes = resultHomes
+        targets = resultHomes.map(\.baseAddress)
+        resultRanges = resultHomes.map { addressRange(UnsafeRawBufferPointer($0)) }
         self.buffers = buffers
         self.homes = homes
         sources = homes.map { UnsafeRawPointer($0.baseAddress!) }
@@ -165,8 +172,31 @@ public final class Plan: @unchecked Sendable {
         }
         if sources[input] == source { return }
         sources[input] = source
-        code.read(feed: input, from: source)
-        indexChecks?.code.read(feed: input, from: source)
+        code.move(input, to: source)
+        indexChecks?.code.move(input, to: source)
+    }
+
+    /// Makes runs write output number `output` of `outputs` to `memory`, in C order, until told otherwise; nil goes back
+    /// to the output's own buffer. Returns whether they do: not to memory of another size, or that does not suit the
+    /// elements, or that an input is read from; then the own buffer is written.
+    public func write(_ output: Int, to memory: UnsafeMutableRawBufferPointer?) -> Bool {
+        let own = resultHomes[output]
+        var target = own.baseAddress
+        if let memory, canWrite(memory, output) { target = memory.baseAddress }
+        if let target, targets[output] != target {
+            targets[output] = target
+            code.move(homes.count + output, to: target)
+        }
+        return memory == nil || target == memory?.baseAddress
+    }
+
+    private func canWrite(_ memory: UnsafeMutableRawBufferPointer, _ output: Int) -> Bool {
+        let range = addressRange(UnsafeRawBufferPointer(memory))
+        return memory.count == resultHomes[output].count && homes.count + outputs.count <= Relocation.largestCount
+            && range.lowerBound % UInt(outputs[output].type.size) == 0
+            && !zip(sources, homes).contains { source, home in
+                addressRange(UnsafeRawBufferPointer(start: source, count: home.count)).overlaps(range)
+            }
     }
 
     /// A run must not write what it still reads.
@@ -258,9 +288,18 @@ private struct RangeCheck {
 
     func callAsFunction(_ memory: UnsafeRawBufferPointer) throws(RuntimeError) {
         let values = memory.assumingMemoryBound(to: Int32.self)
+        guard hasOutside(values) else { return }
         for index in values.indices where !range.contains(values[index]) {
             throw .outOfRange(input: input, index: index, value: values[index], range: range)
         }
+    }
+
+    /// One comparison an element and no branch: so it vectorises.
+    private func hasOutside(_ values: UnsafeBufferPointer<Int32>) -> Bool {
+        let width = UInt32(truncatingIfNeeded: Int64(range.upperBound) - Int64(range.lowerBound))
+        var outside: UInt32 = 0
+        for value in values { outside |= UInt32(bitPattern: value &- range.lowerBound) >= width ? 1 : 0 }
+        return outside != 0
     }
 }
 
@@ -283,7 +322,7 @@ private struct IndexChecks {
         for (index, check) in checks.enumerated() {
             results[check.failure] = failures.bytes.baseAddress! + 4 * index
         }
-        code = try Emitter.emit(graph, results: results, inputs: inputs, feeds: feeds, workers: 1)
+        code = try Emitter.emit(graph, results: results, inputs: inputs, movable: feeds, workers: 1)
     }
 
     private static func judge(_ check: Graph.IndexCheck, _ failure: Int32) throws(RuntimeError) {

@@ -27,6 +27,8 @@ final class CPUExecutor: Executor {
         do { try plan.read(feed, from: memory) } catch { throw RLXError(error) }
     }
 
+    func lend(result: Int, _ memory: UnsafeMutableRawBufferPointer?) -> Bool { plan.write(result, to: memory) }
+
     func run() throws(RLXError) {
         for resident in residents { resident.bringHome() }
         do { try plan.run() } catch { throw RLXError(error) }

@@ -33,6 +33,8 @@ final class CoreMLExecutor: Executor {
         if let memory { storages[binding.feeds[feed].name]?.bytes.copyMemory(from: memory) }
     }
 
+    func lend(result: Int, _ memory: UnsafeMutableRawBufferPointer?) -> Bool { memory == nil }
+
     func run() throws(RLXError) {
         try checkRanges()
         do {

@@ -14,6 +14,18 @@ package struct LentFeed {
     }
 }
 
+/// Memory of the caller's for one result, in C order, borrowed for one run.
+package struct LentResult {
+    /// In `ProgramSession.results`.
+    let index: Int
+    let bytes: UnsafeMutableRawBufferPointer
+
+    package init(index: Int, bytes: UnsafeMutableRawBufferPointer) {
+        self.index = index
+        self.bytes = bytes
+    }
+}
+
 /// Runs one program over and over: weights and state stay in the store, feeds and results in fixed buffers.
 ///
 /// Any thread may call; runs over one store take turns.
@@ -97,13 +109,18 @@ public final class ProgramSession: @unchecked Sendable {
         try store.withLock { () throws(RLXError) in try executor.run() }
     }
 
-    /// Runs once; the lent feeds (`feed` of the numbers below `count`) are read from the caller's memory, and what
-    /// their buffers hold after it is not said.
+    /// Runs once; the lent feeds (`feed` of the numbers below `count`) are read from the caller's memory and the lent
+    /// results written to it, and what their buffers hold after it is not said.
     ///
-    /// Throws `badShape` for memory of another size than the feed's.
-    package func run(lending count: Int, _ feed: (Int) throws(RLXError) -> LentFeed?) throws(RLXError) {
+    /// Throws `badShape` for memory of another size than the feed's or the result's.
+    package func run(
+        lending count: Int, _ feed: (Int) throws(RLXError) -> LentFeed?, results lent: [LentResult] = []
+    ) throws(RLXError) {
         try store.withLock { () throws(RLXError) in
-            defer { takeBack() }
+            defer {
+                takeBack()
+                for result in lent { _ = executor.lend(result: result.index, nil) }
+            }
             for position in 0..<count {
                 guard let lent = try feed(position) else { continue }
                 guard lent.bytes.count == feedBuffers[lent.index].count else {
@@ -111,7 +128,15 @@ public final class ProgramSession: @unchecked Sendable {
                 }
                 try executor.lend(lent.index, lent.bytes)
             }
+            var copied: [LentResult] = []
+            for result in lent {
+                guard result.bytes.count == resultBuffers[result.index].count else {
+                    throw .wrongSize(results[result.index], bytes: result.bytes.count)
+                }
+                if !executor.lend(result: result.index, result.bytes) { copied.append(result) }
+            }
             try executor.run()
+            for result in copied { result.bytes.copyMemory(from: UnsafeRawBufferPointer(resultBuffers[result.index])) }
         }
     }
 

@@ -23,6 +23,17 @@ final class SessionHandle: Handle {
         if feedNames.indices.contains(guess), strcmp(feedNames[guess].pointer, name) == 0 { return guess }
         return try session.feeds.index(of: string(name, "feeds.name"))
     }
+
+    func run(lending feeds: UnsafeBufferPointer<rlx_feed>, results: [LentResult] = []) throws(RLXError) {
+        func lent(_ position: Int) throws(RLXError) -> LentFeed? {
+            let feed = feeds[position]
+            let index = try self.feed(nonNull(feed.name, "feeds.name"), guess: position)
+            guard let data = feed.data else { return nil }
+            guard feed.bytes >= 0 else { throw RLXError(.badShape, "feeds.bytes is too large", subject: "feeds") }
+            return LentFeed(index: index, bytes: UnsafeRawBufferPointer(start: data, count: feed.bytes))
+        }
+        try session.run(lending: feeds.count, lent, results: results)
+    }
 }
 
 @c @implementation
@@ -100,14 +111,26 @@ public func rlx_session_run_feeds(
 ) -> rlx_status {
     attempt(error) { () throws(RLXError) in
         let session: SessionHandle = try handle(session, "session")
-        let feeds = try buffer(feeds, count: count, "feeds")
-        try session.session.run(lending: feeds.count) { (position) throws(RLXError) -> LentFeed? in
-            let feed = feeds[position]
-            let index = try session.feed(nonNull(feed.name, "feeds.name"), guess: position)
-            guard let data = feed.data else { return nil }
-            guard feed.bytes >= 0 else { throw RLXError(.badShape, "feeds.bytes is too large", subject: "feeds") }
-            return LentFeed(index: index, bytes: UnsafeRawBufferPointer(start: data, count: feed.bytes))
+        try session.run(lending: buffer(feeds, count: count, "feeds"))
+    }
+}
+
+@c @implementation
+public func rlx_session_run_lent(
+    _ session: OpaquePointer!, _ feeds: UnsafePointer<rlx_feed>!, _ count: Int, _ targets: UnsafePointer<rlx_target>!,
+    _ targetCount: Int, _ error: UnsafeMutablePointer<OpaquePointer?>!
+) -> rlx_status {
+    attempt(error) { () throws(RLXError) in
+        let session: SessionHandle = try handle(session, "session")
+        var results: [LentResult] = []
+        for target in try buffer(targets, count: targetCount, "targets") {
+            let index = try session.session.results.index(of: string(target.name, "targets.name"))
+            let data = try nonNull(target.data, "targets.data")
+            guard target.bytes >= 0 else { throw RLXError(.badShape, "targets.bytes is too large", subject: "targets") }
+            results.append(
+                LentResult(index: index, bytes: UnsafeMutableRawBufferPointer(start: data, count: target.bytes)))
         }
+        try session.run(lending: buffer(feeds, count: count, "feeds"), results: results)
     }
 }
 

@@ -256,6 +256,20 @@ struct PlanTests {
             #expect(throws: RuntimeError.self) { try plan.run() }
         }
         try plan.read(1, from: nil)
+        var written: [Float] = [0, 0, 0, 0]
+        try written.withUnsafeMutableBytes { memory in
+            for start in [4, 1] {  // in place, and where floats cannot be written
+                let part = UnsafeMutableRawBufferPointer(rebasing: memory[start..<start + 12])
+                #expect(plan.write(1, to: part) == (start == 4))
+                try plan.run()
+            }
+            #expect(!plan.write(1, to: memory))
+            try plan.read(0, from: UnsafeRawBufferPointer(rebasing: memory[4..<16]))
+            #expect(!plan.write(1, to: UnsafeMutableRawBufferPointer(rebasing: memory[..<12])))
+        }
+        #expect(written == [0, 2, 4, 6])
+        #expect(plan.write(1, to: nil))
+        try plan.read(0, from: nil)
         // What a run writes is copied first.
         try plan.read(0, from: UnsafeRawBufferPointer(plan.buffer(named: "y")!.bytes))
         try plan.run()

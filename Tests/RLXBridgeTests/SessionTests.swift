@@ -192,7 +192,21 @@ extension BridgeTests {
                         status { rlx_session_run_feeds(session.handle, feeds, -1, $0) } == RLX_STATUS_INVALID_ARGUMENT)
                 }
             }
-            // The next run reads the session's own buffers again.
+            var written: [Float] = [-1, -1]
+            written.withUnsafeMutableBytes { memory in
+                func run(_ name: String, _ bytes: Int) -> rlx_status {
+                    name.withCString { name in
+                        let targets = [rlx_target(name: name, data: memory.baseAddress, bytes: bytes)]
+                        return status { rlx_session_run_lent(session.handle, nil, 0, targets, 1, $0) }
+                    }
+                }
+                #expect(run("loss", 8) == RLX_STATUS_BAD_SHAPE)
+                #expect(run("loss", -1) == RLX_STATUS_BAD_SHAPE)
+                #expect(run("nothing", 4) == RLX_STATUS_NOT_FOUND)
+                #expect(run("loss", 4) == RLX_STATUS_OK)
+            }
+            #expect(written[0] >= 0 && written[1] == -1)
+            // The next run uses the session's own buffers again.
             try session.run()
             #expect(loss[0] == 0 || loss[0].isFinite)
         }

@@ -30,6 +30,7 @@ extension BridgeTests {
             #expect(status { rlx_session_run(nil, $0) } == invalid)
             #expect(status { rlx_session_get_statistics(nil, nil, $0) } == invalid)
             #expect(status { rlx_session_run_feeds(nil, nil, 0, $0) } == invalid)
+            #expect(status { rlx_session_run_lent(nil, nil, 0, nil, 0, $0) } == invalid)
             #expect(status { rlx_session_run_steps(nil, nil, nil, $0) } == invalid)
             #expect(rlx_session_run(nil, nil) == invalid)
             #expect(status { rlx_placement_load(nil, nil, 0, nil, $0) } == invalid)

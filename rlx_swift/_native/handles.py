@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -189,16 +189,17 @@ class NativeSession(Handle):
         unheard, self.runs = runs - self.runs, runs
         return unheard
 
-    def lending(self, names: Sequence[str]) -> Callable[[Iterable[Array]], None]:
-        """`run`, but on the memory of arrays, one for each of these feeds in order, with the feeds' shapes and dtypes.
+    def lending(self, names: Sequence[str], results: Sequence[str] = ()) -> LentRun:
+        """`run`, but on the memory of arrays, one for each of these feeds in order, with the feeds' shapes and dtypes,
+        and into that of arrays in C order, one for each of these results.
 
-        Large arrays need not be copied to the feeds' buffers so. Those not in C order are copied first.
+        Large arrays need not be copied to and from buffers so. Feeds not in C order are copied first.
 
         Raises:
-            NameNotFoundError: when called, for a name that is no feed.
+            NameNotFoundError: when called, for a name that is no feed or no result.
             ShapeError: when called, for an array of another size.
         """
-        return _LentRun(self, names)
+        return LentRun(self, names, results)
 
     def buffer(self, name: str) -> Array:
         """The session's own memory of a feed (write it before a run) or of a result (read it after), in C order.
@@ -220,25 +221,34 @@ class NativeSession(Handle):
         return counts(self._native, out)
 
 
-class _LentRun:
+class LentRun:
     """Runs a session on the memory of arrays."""
 
-    def __init__(self, session: NativeSession, names: Sequence[str]) -> None:
+    def __init__(self, session: NativeSession, names: Sequence[str], results: Sequence[str]) -> None:
         self._session, self._native = session, session._native
         new = self._native.ffi.new
         self._names = [new("char[]", text(name)) for name in names]  # rlx_feed only points to them
         self._feeds = new("rlx_feed[]", [(name,) for name in self._names])
         self._entries = [self._feeds[index] for index in range(len(self._names))]
+        self._result_names = [new("char[]", text(name)) for name in results]
+        self._targets = new("rlx_target[]", [(name,) for name in self._result_names])
         self._lock = threading.Lock()
 
-    def __call__(self, arrays: Iterable[Array]) -> None:
+    def __call__(self, arrays: Iterable[Array], results: Sequence[Array] = ()) -> None:
         session, view = self._session._pointer, self._native.ffi.from_buffer
         views = [view(a if a.flags.c_contiguous else np.ascontiguousarray(a)) for a in arrays]
+        targets = [view(a, require_writable=True) for a in results]
         slot = self._native.errors.pointer
         with self._lock:  # the library reads the structs while other threads of Python's run
             for entry, memory in zip(self._entries, views, strict=True):
                 entry.data, entry.bytes = memory, len(memory)
-            status = self._native.lib.rlx_session_run_feeds(session, self._feeds, len(views), slot)
+            for index, memory in enumerate(targets):
+                self._targets[index].data, self._targets[index].bytes = memory, len(memory)
+            lib = self._native.lib
+            if targets:
+                status = lib.rlx_session_run_lent(session, self._feeds, len(views), self._targets, len(targets), slot)
+            else:
+                status = lib.rlx_session_run_feeds(session, self._feeds, len(views), slot)
         check(self._native, status, slot)
         self._session.runs += 1
 

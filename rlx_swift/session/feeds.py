@@ -144,6 +144,8 @@ def check_ranges(ranges: Mapping[str, IndexRange], arrays: Mapping[str, np.ndarr
     """Raises FeedError for the first element of an index input outside its range."""
     for name, (bound, replaced) in ranges.items():
         array = arrays[name]
+        if not array.size or (array.min() >= 0 and array.max() < bound):
+            continue
         bad = (array < 0) | (array >= bound)
         for value in replaced:
             bad &= array != value

@@ -20,7 +20,8 @@ from .feeds import check_ranges
 
 _WHAT = {"cpu": "our own runtime for Core ML programs", "coreml": "Apple's Core ML"}
 CALL_NANOSECONDS = 50_000_000  # of many runs, so that Ctrl-C and a progress bar need not wait
-LEAST_LENT = 1 << 14  # bytes from which on a feed is read where it is; copying fewer is faster
+LEAST_LENT = 1 << 14  # bytes from which on feeds are read and results written where they are; copying fewer is faster
+NO_ARRAYS: Mapping[str, np.ndarray] = {}
 UNITS = {"cpu": "cpu", "gpu": "cpu_and_gpu", "ane": "cpu_and_ne", "all": "all"}  # RLX_COREML_UNITS
 PREDICTING_UNITS = "cpu_and_ne"
 
@@ -70,32 +71,42 @@ class NativeExecutable:
         lent = [n for n, b in feeds.items() if b.nbytes >= LEAST_LENT and b.dtype == types[n].dtype.numpy]
         self._feeds = {n: b for n, b in feeds.items() if types[n].shape and n not in lent}
         self._lent = lent
-        self._run_lent = self._session.lending([made.inputs[name] for name in lent])
         self._results = {
             name: (self._session.buffer(made.outputs[name]), type) for name, type in made.output_types.items()
         }
+        self._fresh = [n for n, (b, t) in self._results.items() if b.nbytes >= LEAST_LENT and b.dtype == t.dtype.numpy]
+        self._run_lent = self._session.lending(
+            [made.inputs[name] for name in lent], [made.outputs[name] for name in self._fresh]
+        )
         # A pair joins an input with an output; what is only written is an output alone.
         self._written = {
             name: (self._session.buffer(output), made.written_types[name]) for name, output in made.written.items()
         }
 
     def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
-        self._run(feeds, scalars)
-        return {name: _result(buffer, type) for name, (buffer, type) in self._results.items()}
+        fresh = {name: np.empty_like(self._results[name][0]) for name in self._fresh}
+        self._run(feeds, scalars, fresh)
+        return {
+            name: fresh[name].reshape(type.shape) if name in fresh else _result(buffer, type)
+            for name, (buffer, type) in self._results.items()
+        }
 
     def run_scalars(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> dict[str, float]:
         self._run(feeds, scalars)
         return {name: buffer.item() for name, (buffer, _) in self._results.items()}
 
-    def _run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> None:
+    def _run(
+        self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float],
+        fresh: Mapping[str, np.ndarray] = NO_ARRAYS,
+    ) -> None:
         check_ranges(self._holed, feeds)  # the session checks ranges without further values itself
         for name, buffer in self._feeds.items():
             buffer[...] = feeds[name]  # bools travel as i32
         for name, buffer in self._scalars.items():
             buffer[0] = scalars[name] if name in scalars else feeds[name]
         try:
-            if self._lent:
-                self._run_lent([feeds[name] for name in self._lent])
+            if self._lent or fresh:
+                self._run_lent([feeds[name] for name in self._lent], list(fresh.values()))
             else:
                 self._session.run()
         except FeedError:

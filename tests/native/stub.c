@@ -88,6 +88,12 @@ rlx_status rlx_session_run_feeds(
     (void)session, (void)feeds, (void)feed_count;
     return fail(RLX_STATUS_BAD_FEED, error);
 }
+rlx_status rlx_session_run_lent(
+    rlx_session *session, const rlx_feed *feeds, size_t feed_count, const rlx_target *targets, size_t target_count,
+    rlx_error **error) {
+    (void)session, (void)feeds, (void)feed_count, (void)targets, (void)target_count;
+    return fail(RLX_STATUS_BAD_FEED, error);
+}
 rlx_status rlx_session_run_steps(
     rlx_session *session, const rlx_steps *steps, int64_t *done, rlx_error **error) {
     (void)session, (void)steps, (void)done;

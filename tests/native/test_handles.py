@@ -92,6 +92,12 @@ def test_feeds_lent_for_one_run() -> None:
     shown = rows.copy()
     run([ids, rows])  # which the run overwrites
     np.testing.assert_array_equal(store.get("w", np.empty_like(W)), W + shown)
+    both, out = session.lending(["ids", "x"], ["rows"]), np.empty_like(rows)
+    both([ids, x], [out])
+    np.testing.assert_array_equal(out, (W + shown)[ids])
+    for wrong in (out[:1], np.empty((3, 3), np.float32)):
+        with pytest.raises(errors.ShapeError, match="rows"):
+            both([ids, x], [wrong])
     session.close()
     with pytest.raises(errors.SessionError, match="closed"):
         run([ids, x])

@@ -142,6 +142,13 @@ typedef struct rlx_feed {
     size_t bytes;
 } rlx_feed;
 
+/* Memory of the caller's for a result: C order, the result's dtype and shape, `bytes` long. */
+typedef struct rlx_target {
+    const char *name;
+    void *data;
+    size_t bytes;
+} rlx_target;
+
 /* One feed's values for many runs, in caller memory: `bytes` of blocks in C order, `block_bytes` each. A run reads as many
  * blocks as make the feed, one after another: the first run the blocks that `blocks` begins with, the next run the next;
  * without `blocks` they come as they stand. */
@@ -265,6 +272,12 @@ rlx_status rlx_session_run(rlx_session *session, rlx_error **error);
  * said what their buffers hold afterwards. Fastest when the feeds stand in the order of the program's inputs. */
 rlx_status rlx_session_run_feeds(
     rlx_session *session, const rlx_feed *feeds, size_t feed_count, rlx_error **error);
+
+/* As rlx_session_run_feeds, and these results are written to caller memory, which nobody may touch during the call. It is
+ * not said what their buffers hold afterwards. */
+rlx_status rlx_session_run_lent(
+    rlx_session *session, const rlx_feed *feeds, size_t feed_count, const rlx_target *targets, size_t target_count,
+    rlx_error **error);
 
 /* As rlx_session_run, `steps->count` times or until an ending or the limit of time. `done` is the number of runs that
  * are whole, on an error too: it is of the run after them, which changed nothing. Feeds without a series are read from

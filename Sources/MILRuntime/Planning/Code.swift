@@ -1,7 +1,7 @@
 // What a plan runs: instructions and all the memory they need.
 import RLXKernels
 
-/// A flat list of instructions and all the memory it needs. Nothing of it changes but where feeds are.
+/// A flat list of instructions and all the memory it needs. Nothing of it changes but where feeds and results are.
 final class Code: @unchecked Sendable {
     private let instructions: UnsafeMutableBufferPointer<rlxk_instruction>
     /// The step that each instruction is part of, and what the steps are.
@@ -13,7 +13,7 @@ final class Code: @unchecked Sendable {
     private let arguments: Arguments
     private let memory: Storage
     private let constants: [AnyObject]
-    /// For each feed, the arguments that point to it.
+    /// For each buffer that moves, the arguments that point to it.
     private let relocations: [Relocation]
 
     var instructionCount: Int { instructions.count }
@@ -39,8 +39,9 @@ final class Code: @unchecked Sendable {
         instructions.deallocate()
     }
 
-    /// Makes the instructions read a feed from `address`, which must be aligned to the feed's elements.
-    func read(feed: Int, from address: UnsafeRawPointer) { relocations[feed].move(to: address) }
+    /// Makes the instructions find the buffer of that number among those that move at `address`, which must be aligned
+    /// to its elements.
+    func move(_ buffer: Int, to address: UnsafeRawPointer) { relocations[buffer].move(to: address) }
 
     /// False when the run was given up, as `rlxk_set_stop` has it: then no input was written over.
     func run() -> Bool {

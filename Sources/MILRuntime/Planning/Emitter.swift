@@ -6,7 +6,7 @@ struct Emitter {
     private let results: [Int: UnsafeMutableRawPointer]
     private let inputs: [Int: UnsafeMutableRawPointer]
     private let inPlace: [Int: Int]
-    private let feeds: [Int]
+    private let movable: [Int]
     private let workers: Int
     private var launches: [Launch] = []
     private var costs: [StepCost] = []
@@ -15,26 +15,26 @@ struct Emitter {
     ///   - results: the computed buffers that are wanted, and where their values go.
     ///   - inputs: where the values of input buffers are.
     ///   - inPlace: for some results the input whose memory they take over; it is the address of both.
-    ///   - feeds: the inputs that runs may find elsewhere.
+    ///   - movable: the inputs and results that runs may find elsewhere.
     static func emit(
         _ graph: Graph, results: [Int: UnsafeMutableRawPointer], inputs: [Int: UnsafeMutableRawPointer] = [:],
-        inPlace: [Int: Int] = [:], feeds: [Int] = [], workers: Int
+        inPlace: [Int: Int] = [:], movable: [Int] = [], workers: Int
     ) throws(RuntimeError) -> Code {
         var emitter = Emitter(
-            graph: graph, results: results, inputs: inputs, inPlace: inPlace, feeds: feeds, workers: workers)
+            graph: graph, results: results, inputs: inputs, inPlace: inPlace, movable: movable, workers: workers)
         try emitter.compile()
         return try emitter.place()
     }
 
     private init(
         graph: Graph, results: [Int: UnsafeMutableRawPointer], inputs: [Int: UnsafeMutableRawPointer],
-        inPlace: [Int: Int], feeds: [Int], workers: Int
+        inPlace: [Int: Int], movable: [Int], workers: Int
     ) {
         self.graph = graph
         self.results = results
         self.inputs = inputs
         self.inPlace = inPlace
-        self.feeds = feeds
+        self.movable = movable
         self.workers = min(max(workers, 1), Launch.largestWorkerCount)
     }
 
@@ -139,7 +139,8 @@ struct Emitter {
         }
         setBarriers(&list, addresses)
         let relocations = Relocation.find(
-            in: arguments, feeds: feeds, of: places, sizes: feeds.map { graph.buffers[$0].byteCount }, inPlace: inPlace
+            in: arguments, buffers: movable, of: places, sizes: movable.map { graph.buffers[$0].byteCount },
+            inPlace: inPlace
         ) { arguments, places in
             for launch in launches { _ = launch.arguments(arguments, places) }
         }
