@@ -81,17 +81,11 @@ RLXK_UNARY_F32(X)
 #define X(NAME, EXPRESSION) UNARY(NAME, float, float, DIVIDER_LOOP, EXPRESSION)
 RLXK_ROOT_F32(X)
 #undef X
-#define X(NAME, EXPRESSION) UNARY(NAME, float, float, SERIAL_LOOP, EXPRESSION)
-RLXK_LIBM_F32(X)
-#undef X
 #define X(NAME, EXPRESSION) UNARY(NAME, int32_t, int32_t, LOOP, EXPRESSION)
 RLXK_UNARY_I32(X)
 #undef X
 #define X(NAME, EXPRESSION) BINARY(NAME, float, float, LOOP, EXPRESSION)
 RLXK_BINARY_F32(X)
-#undef X
-#define X(NAME, EXPRESSION) BINARY(NAME, float, float, SERIAL_LOOP, EXPRESSION)
-RLXK_REMAINDER_F32(X)
 #undef X
 #define X(NAME, EXPRESSION) BINARY(NAME, float, int32_t, LOOP, EXPRESSION)
 RLXK_COMPARE_F32(X)
@@ -99,8 +93,11 @@ RLXK_COMPARE_F32(X)
 #define X(NAME, EXPRESSION) BINARY(NAME, int32_t, int32_t, LOOP, EXPRESSION)
 RLXK_BINARY_I32(X)
 #undef X
-#define X(NAME, EXPRESSION) BINARY(NAME, int32_t, int32_t, SERIAL_LOOP, EXPRESSION)
+#define X(NAME, EXPRESSION) BINARY(NAME, int32_t, int32_t, DIVIDER_LOOP, EXPRESSION)
 RLXK_DIVISION_I32(X)
+#undef X
+#define X(NAME, EXPRESSION) BINARY(NAME, int32_t, int32_t, SERIAL_LOOP, EXPRESSION)
+RLXK_POWER_I32(X)
 #undef X
 #define X(NAME, EXPRESSION) TERNARY(NAME, float, float, EXPRESSION)
 RLXK_TERNARY_F32(X)
@@ -137,19 +134,49 @@ STEP(step_COPY_1) {
     LOOP out[i] = x;
 }
 
-#define TRIGONOMETRIC(NAME, QUARTERS, EXACT)                                        \
-    STEP(step_##NAME) {                                                             \
-        UNPACK(float, float);                                                       \
-        int32_t far = 0;                                                            \
-        LOOP far |= !(rlxk_abs(xs[i]) < RLXK_TRIGONOMETRIC_LIMIT);                  \
-        if (far) {                                                                  \
-            for (int64_t i = 0; i < n; i++) out[i] = EXACT(xs[i]);                  \
-        } else {                                                                    \
-            LOOP out[i] = rlxk_sine(xs[i], QUARTERS);                               \
-        }                                                                           \
+/* Loops whose formula holds for most elements: where it does not for one, each of them is asked. */
+#define TRIGONOMETRIC(NAME, FORMULA, EXACT)                                                          \
+    STEP(step_##NAME) {                                                                              \
+        UNPACK(float, float);                                                                        \
+        int32_t far = 0;                                                                             \
+        LOOP far |= !(rlxk_abs(xs[i]) < RLXK_TRIGONOMETRIC_LIMIT);                                   \
+        if (far) {                                                                                   \
+            SERIAL_LOOP {                                                                            \
+                const float x = xs[i];                                                               \
+                out[i] = rlxk_abs(x) < RLXK_TRIGONOMETRIC_LIMIT ? (FORMULA) : EXACT(x);              \
+            }                                                                                        \
+        } else {                                                                                     \
+            LOOP {                                                                                   \
+                const float x = xs[i];                                                               \
+                out[i] = (FORMULA);                                                                  \
+            }                                                                                        \
+        }                                                                                            \
     }
-TRIGONOMETRIC(SIN, 0, sinf)
-TRIGONOMETRIC(COS, 1, cosf)
+RLXK_TRIGONOMETRIC_F32(TRIGONOMETRIC)
+
+#define REMAINDER_FORM(NAME, FORMULA, EXACT, SX, SY)                                                 \
+    STEP(step_##NAME##_##SX##SY) {                                                                   \
+        UNPACK(float, float);                                                                        \
+        const float x0 = xs[0], y0 = ys[0];                                                          \
+        int32_t far = 0;                                                                             \
+        LOOP far |= !rlxk_divides_near(SX ? x0 : xs[i], SY ? y0 : ys[i]);                            \
+        if (far) {                                                                                   \
+            SERIAL_LOOP {                                                                            \
+                const float x = SX ? x0 : xs[i], y = SY ? y0 : ys[i];                                \
+                out[i] = rlxk_divides_near(x, y) ? (FORMULA) : EXACT(x, y);                          \
+            }                                                                                        \
+        } else {                                                                                     \
+            DIVIDER_LOOP {                                                                           \
+                const float x = SX ? x0 : xs[i], y = SY ? y0 : ys[i];                                \
+                out[i] = (FORMULA);                                                                  \
+            }                                                                                        \
+        }                                                                                            \
+    }
+#define REMAINDER(NAME, FORMULA, EXACT)           \
+    REMAINDER_FORM(NAME, FORMULA, EXACT, 0, 0)    \
+    REMAINDER_FORM(NAME, FORMULA, EXACT, 1, 0)    \
+    REMAINDER_FORM(NAME, FORMULA, EXACT, 0, 1)
+RLXK_REMAINDER_F32(REMAINDER)
 
 /* MARK: Moments */
 
@@ -188,28 +215,43 @@ static float RLXK_FN(sum)(const float *x, int64_t n) {
 
 typedef float RLXK_FN(floats) __attribute__((ext_vector_type(RLXK_LANES)));
 
-/* Written with vectors: as a loop it stays scalar, for NaN has to get through. */
-static float RLXK_FN(maximum)(const float *x, int64_t n, float sign) {
-    float best = -INFINITY;
-    int64_t i = 0;
-    if (n >= 2 * RLXK_LANES) {
-        RLXK_FN(floats) a, b, u, v;
-        memcpy(&a, x, sizeof a);
-        memcpy(&b, x + RLXK_LANES, sizeof b);
-        a *= sign, b *= sign;
-        for (i = 2 * RLXK_LANES; i + 2 * RLXK_LANES <= n; i += 2 * RLXK_LANES) {
-            memcpy(&u, x + i, sizeof u);
-            memcpy(&v, x + i + RLXK_LANES, sizeof v);
-            u *= sign, v *= sign;
-            a = ((a > u) | (a != a)) ? a : u;
-            b = ((b > v) | (b != b)) ? b : v;
-        }
-        a = ((a > b) | (a != a)) ? a : b;
-        for (int lane = 0; lane < RLXK_LANES; lane++) best = rlxk_max(best, a[lane]);
+/* Written with vectors: as a loop it stays scalar, for NaN has to get through. Here NaN is looked for beside. */
+#define EXTREME(NAME, NEUTRAL, BETTER, SCALAR)                                                       \
+    static float RLXK_FN(NAME)(const float *x, int64_t n) {                                          \
+        float best = NEUTRAL;                                                                        \
+        if (n < RLXK_LANES) {                                                                        \
+            for (int64_t i = 0; i < n; i++) best = SCALAR(best, x[i]);                               \
+            return best;                                                                             \
+        }                                                                                            \
+        RLXK_FN(floats) top[4], v;                                                                   \
+        for (int j = 0; j < 4; j++) top[j] = NEUTRAL;                                                \
+        RLXK_FN(whole) unordered = 0;                                                                \
+        int64_t i = 0;                                                                               \
+        for (; i + 4 * RLXK_LANES <= n; i += 4 * RLXK_LANES) {                                       \
+            _Pragma("clang loop unroll(full)") for (int j = 0; j < 4; j++) {                         \
+                memcpy(&v, x + i + j * RLXK_LANES, sizeof v);                                        \
+                top[j] = v BETTER top[j] ? v : top[j];                                               \
+                unordered |= v != v;                                                                 \
+            }                                                                                        \
+        }                                                                                            \
+        for (; i < n; i += RLXK_LANES) { /* the last vector overlaps */                              \
+            memcpy(&v, x + (i + RLXK_LANES <= n ? i : n - RLXK_LANES), sizeof v);                    \
+            top[0] = v BETTER top[0] ? v : top[0];                                                   \
+            unordered |= v != v;                                                                     \
+        }                                                                                            \
+        for (int j = 1; j < 4; j++) top[0] = top[j] BETTER top[0] ? top[j] : top[0];                 \
+        float lanes[RLXK_LANES];                                                                     \
+        memcpy(lanes, &top[0], sizeof lanes);                                                        \
+        _Pragma("clang loop unroll(full)") for (int half = RLXK_LANES / 2; half > 0; half /= 2) {    \
+            _Pragma("clang loop unroll(full)") for (int j = 0; j < half; j++) {                      \
+                lanes[j] = lanes[j + half] BETTER lanes[j] ? lanes[j + half] : lanes[j];             \
+            }                                                                                        \
+        }                                                                                            \
+        return __builtin_reduce_or(unordered) ? NAN : lanes[0];                                      \
     }
-    for (; i < n; i++) best = rlxk_max(best, sign * x[i]);
-    return sign * best;
-}
+typedef int32_t RLXK_FN(whole) __attribute__((ext_vector_type(RLXK_LANES)));
+EXTREME(maximum, -INFINITY, >, rlxk_max)
+EXTREME(minimum, INFINITY, <, rlxk_min)
 
 #define FOLD(NAME, TYPE, NEUTRAL, ALL, COMBINE)                                       \
     static void RLXK_FN(fold_##NAME)(void *data, int64_t stride, const void *lanes, int64_t n) { \
@@ -247,8 +289,8 @@ static float RLXK_FN(maximum)(const float *x, int64_t n, float sign) {
     FOLD(NAME, TYPE, NEUTRAL, RLXK_FN(all_##NAME)(v, n), COMBINE)
 
 FOLD(SUM, float, 0.0f, RLXK_FN(sum)(v, n), x + y)
-FOLD(MAXIMUM, float, -INFINITY, RLXK_FN(maximum)(v, n, 1.0f), rlxk_max(x, y))
-FOLD(MINIMUM, float, INFINITY, RLXK_FN(maximum)(v, n, -1.0f), rlxk_min(x, y))
+FOLD(MAXIMUM, float, -INFINITY, RLXK_FN(maximum)(v, n), rlxk_max(x, y))
+FOLD(MINIMUM, float, INFINITY, RLXK_FN(minimum)(v, n), rlxk_min(x, y))
 SERIAL_FOLD(PRODUCT, float, 1.0f, x * y)
 SERIAL_FOLD(SUM_I32, int32_t, 0, (int32_t)((uint32_t)x + (uint32_t)y))
 SERIAL_FOLD(MAXIMUM_I32, int32_t, INT32_MIN, x > y ? x : y)
@@ -267,18 +309,18 @@ STEP(step_ROW_SUM) {
 }
 STEP(step_ROW_MAX) {
     UNPACK(float, float);
-    out[0] = RLXK_FN(maximum)(xs, n, 1.0f);
+    out[0] = RLXK_FN(maximum)(xs, n);
 }
 STEP(step_ROW_MIN) {
     UNPACK(float, float);
-    out[0] = RLXK_FN(maximum)(xs, n, -1.0f);
+    out[0] = RLXK_FN(minimum)(xs, n);
 }
 
 /* MARK: Table of steps */
 
 #define ONE(NAME) [RLXK_##NAME] = { RLXK_FN(step_##NAME) }
-#define UNARY_ENTRY(NAME, EXPRESSION) ONE(NAME),
-#define BINARY_ENTRY(NAME, EXPRESSION) \
+#define UNARY_ENTRY(NAME, ...) ONE(NAME),
+#define BINARY_ENTRY(NAME, ...) \
     [RLXK_##NAME] = { RLXK_FN(step_##NAME##_00), RLXK_FN(step_##NAME##_10), RLXK_FN(step_##NAME##_01) },
 #define TERNARY_ENTRY(NAME, EXPRESSION)                                                               \
     [RLXK_##NAME] = { RLXK_FN(step_##NAME##_000), RLXK_FN(step_##NAME##_100), RLXK_FN(step_##NAME##_010), \
@@ -294,8 +336,6 @@ STEP(step_ROW_MIN) {
 /* By operation and by which operands are scalar. */
 static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][13] = {
     [RLXK_COPY] = { RLXK_FN(step_COPY), RLXK_FN(step_COPY_1) },
-    ONE(SIN),
-    ONE(COS),
     ONE(F32_TO_I32),
     ONE(I32_TO_F32),
     ONE(F32_TO_BOOL),
@@ -306,10 +346,11 @@ static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][13] = {
     ONE(MOMENTS_SHRINK),
     BINARY_ENTRY(DIV, )
     TERNARY_ENTRY(SELECT, )
-    RLXK_UNARY_F32(UNARY_ENTRY) RLXK_ROOT_F32(UNARY_ENTRY) RLXK_LIBM_F32(UNARY_ENTRY) RLXK_UNARY_I32(UNARY_ENTRY)
+    RLXK_UNARY_F32(UNARY_ENTRY) RLXK_ROOT_F32(UNARY_ENTRY) RLXK_TRIGONOMETRIC_F32(UNARY_ENTRY) RLXK_UNARY_I32(UNARY_ENTRY)
     RLXK_BINARY_F32(BINARY_ENTRY) RLXK_REMAINDER_F32(BINARY_ENTRY) RLXK_COMPARE_F32(BINARY_ENTRY)
     RLXK_TERNARY_F32(TERNARY_ENTRY) RLXK_PRODUCTS_F32(PRODUCTS_ENTRY) RLXK_SHRINK_F32(SHRINK_ENTRY)
     RLXK_ROOT_DIV_F32(ROOT_ENTRY) RLXK_BINARY_I32(BINARY_ENTRY) RLXK_DIVISION_I32(BINARY_ENTRY)
+    RLXK_POWER_I32(BINARY_ENTRY)
 };
 
 #undef SERIAL_LOOP
@@ -326,7 +367,10 @@ static const step_function RLXK_FN(steps)[RLXK_OP_COUNT][13] = {
 #undef SHRINK
 #undef ROOT
 #undef TRIGONOMETRIC
+#undef REMAINDER_FORM
+#undef REMAINDER
 #undef MOMENTS
+#undef EXTREME
 #undef FOLD
 #undef SERIAL_FOLD
 #undef FOLD_ENTRY

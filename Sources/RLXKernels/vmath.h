@@ -78,18 +78,21 @@ static inline float rlxk_exp_part(float x, float *k) {
     return p + 1.0f;
 }
 
-/* 1.0 ulp */
-static inline float rlxk_exp(float x) {
-    float t = x > 89.0f ? 89.0f : x;
+/* exp(x) * 2^exponent, for an exponent of -1 ... 1; 1.0 ulp */
+static inline float rlxk_exp_scaled(float x, int32_t exponent) {
+    float t = x > 90.0f ? 90.0f : x;
     t = t < -104.0f ? -104.0f : t;
     float k;
     const float e = rlxk_exp_part(t, &k);
     /* Two factors: 2^n alone leaves the range at both ends. */
-    const int32_t i = (int32_t)(rlxk_bits(k) - rlxk_bits(0x1.8p23f));
+    const int32_t i = (int32_t)(rlxk_bits(k) - rlxk_bits(0x1.8p23f)) + exponent;
     const int32_t half = i >> 1;
     const uint32_t rest = (uint32_t)i - (uint32_t)half;
     return e * rlxk_float(((uint32_t)half + 127u) << 23) * rlxk_float((rest + 127u) << 23);
 }
+
+/* 1.0 ulp */
+static inline float rlxk_exp(float x) { return rlxk_exp_scaled(x, 0); }
 
 /* The same for -87 < x < 88. */
 static inline float rlxk_exp_inside(float x) {
@@ -222,17 +225,24 @@ static inline float rlxk_gelu_tanh(float x) {
     return 0.5f * x * (1.0f + rlxk_tanh(0x1.988454p-1f * (x + 0.044715f * x * x * x)));
 }
 
-/* Below this the reduction of sine and cosine is exact enough; above it, libm has to do it. */
+/* Below this the reduction by quarter turns is exact enough; above it, libm has to do it. */
 #define RLXK_TRIGONOMETRIC_LIMIT 0x1p22f
 
-/* sin(x + quarters * pi/2) for |x| < RLXK_TRIGONOMETRIC_LIMIT; 1.0 ulp */
-static inline float rlxk_sine(float x, uint64_t quarters) {
+/* What is left of x after whole quarter turns, whose count the low bits of `quarters` become. */
+static inline float rlxk_reduced(float x, uint64_t *quarters) {
     const double shift = 0x1.8p52;
     const double k = (double)x * 0x1.45f306dc9c883p-1 + shift;
     const double n = k - shift;
+    *quarters = rlxk_bits64(k);
     /* The high part has 30 bits: its product with n is exact without a fused multiply-add. */
-    const float r = (float)(((double)x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34);
-    const uint64_t quadrant = rlxk_bits64(k) + quarters;
+    return (float)(((double)x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34);
+}
+
+/* sin(x + quarters * pi/2) for |x| < RLXK_TRIGONOMETRIC_LIMIT; 1.0 ulp */
+static inline float rlxk_sine(float x, uint64_t quarters) {
+    uint64_t quadrant;
+    const float r = rlxk_reduced(x, &quadrant);
+    quadrant += quarters;
     const float z = r * r;
     float s = 0x1.6ccf5ep-19f;
     s = s * z - 0x1.a00f74p-13f;
@@ -246,6 +256,105 @@ static inline float rlxk_sine(float x, uint64_t quarters) {
     c = c * z * z - 0.5f * z + 1.0f;
     const float y = quadrant & 1 ? c : s;
     return rlxk_float(rlxk_bits(y) ^ ((uint32_t)(quadrant & 2) << 30));
+}
+
+/* tan(x) for |x| < RLXK_TRIGONOMETRIC_LIMIT; 2.5 ulp */
+static inline float rlxk_tangent(float x) {
+    uint64_t quadrant;
+    const float r = rlxk_reduced(x, &quadrant);
+    const float z = r * r;
+    float p = 0x1.1ece02p-8f;
+    p = p * z + 0x1.7758a6p-14f;
+    p = p * z + 0x1.6311c6p-7f;
+    p = p * z + 0x1.5cafep-6f;
+    p = p * z + 0x1.badbep-5f;
+    p = p * z + 0x1.110d8ep-3f;
+    p = p * z + 0x1.55556p-2f;
+    const float t = p * z * r + r;
+    return quadrant & 1 ? -1.0f / t : t;
+}
+
+/* The angle below pi/4 whose sine is s, with z = s * s */
+static inline float rlxk_small_asin(float s, float z) {
+    float p = 0x1.596d28p-5f;
+    p = p * z + 0x1.8c283cp-6f;
+    p = p * z + 0x1.747e4ap-5f;
+    p = p * z + 0x1.3301e4p-4f;
+    p = p * z + 0x1.5555c8p-3f;
+    return p * z * s + s;
+}
+
+#define RLXK_HALF_PI 0x1.921fb6p+0f
+#define RLXK_HALF_PI_REST -0x1.777a5cp-25f
+
+/* Above 1/2 the sine of half the complement gives it; 2.4 ulp */
+static inline float rlxk_asin(float x) {
+    const float a = rlxk_abs(x);
+    const int large = a > 0.5f;
+    const float z = large ? 0.5f - 0.5f * a : a * a;
+    const float y = rlxk_small_asin(large ? rlxk_sqrt(z) : a, z);
+    const float complement = RLXK_HALF_PI - (2.0f * y - RLXK_HALF_PI_REST);
+    return __builtin_copysignf(large ? complement : y, x);
+}
+
+/* 1.2 ulp */
+static inline float rlxk_acos(float x) {
+    const float a = rlxk_abs(x);
+    const int large = a > 0.5f;
+    const float z = large ? 0.5f - 0.5f * a : a * a;
+    const float y = rlxk_small_asin(large ? rlxk_sqrt(z) : x, z);
+    const float obtuse = 2.0f * RLXK_HALF_PI - (2.0f * y - 2.0f * RLXK_HALF_PI_REST);
+    const float right = RLXK_HALF_PI - (y - RLXK_HALF_PI_REST);
+    return large ? (x < 0.0f ? obtuse : 2.0f * y) : right;
+}
+
+/* Turned by -pi/4 or -pi/2 where that makes it small; 2.1 ulp */
+static inline float rlxk_atan(float x) {
+    const float a = rlxk_abs(x);
+    const int large = a > 0x1.3504f4p+1f, middle = a > 0x1.a8279ap-2f;
+    const float t = (large ? -1.0f : middle ? a - 1.0f : a) / (large ? a : middle ? a + 1.0f : 1.0f);
+    const float z = t * t;
+    float p = -0x1.f1ed8ap-5f;
+    p = p * z + 0x1.b1ec3p-4f;
+    p = p * z - 0x1.23b522p-3f;
+    p = p * z + 0x1.999196p-3f;
+    p = p * z - 0x1.55554ap-2f;
+    const float y = p * z * t + t;
+    const float turn = large ? RLXK_HALF_PI : middle ? 0.5f * RLXK_HALF_PI : 0.0f;
+    const float rest = large ? RLXK_HALF_PI_REST : middle ? 0.5f * RLXK_HALF_PI_REST : 0.0f;
+    return __builtin_copysignf(turn + (y + rest), x);
+}
+
+/* Half of exp(x) first: exp(x) leaves the range earlier; 1.7 ulp */
+static inline float rlxk_sinh(float x) {
+    const float a = rlxk_abs(x);
+    const float z = x * x;
+    float p = 0x1.7a15b6p-19f;
+    p = p * z + 0x1.9ffe92p-13f;
+    p = p * z + 0x1.111134p-7f;
+    p = p * z + 0x1.555556p-3f;
+    const float half = rlxk_exp_scaled(a, -1);
+    return a < 1.0f ? p * z * x + x : __builtin_copysignf(half - 0.25f / half, x);
+}
+
+/* 1.5 ulp */
+static inline float rlxk_cosh(float x) {
+    const float half = rlxk_exp_scaled(rlxk_abs(x), -1);
+    return half + 0.25f / half;
+}
+
+/* 1.4 ulp */
+static inline float rlxk_atanh(float x) {
+    const float a = rlxk_abs(x);
+    const float z = x * x;
+    float p = 0x1.69dd04p-3f;
+    p = p * z + 0x1.a4ba3p-5f;
+    p = p * z + 0x1.e44cc6p-4f;
+    p = p * z + 0x1.23483cp-3f;
+    p = p * z + 0x1.99a6cep-3f;
+    p = p * z + 0x1.55554p-2f;
+    const float large = 0.5f * rlxk_log((1.0f + a) / (1.0f - a));
+    return a < 0.5f ? p * z * x + x : __builtin_copysignf(large, x);
 }
 
 /* log2 of a positive finite float, in double */
@@ -285,8 +394,25 @@ static inline float rlxk_exp2_wide(double x) {
     return (float)(p * rlxk_double((rlxk_bits64(k) - rlxk_bits64(shift) + 1023u) << 52));
 }
 
-/* 0.5 ulp */
-static inline float rlxk_exp2(float x) { return rlxk_exp2_wide((double)x); }
+/* 1.2 ulp */
+static inline float rlxk_exp2(float x) {
+    const float shift = 0x1.8p23f;
+    float t = x > 129.0f ? 129.0f : x;
+    t = t < -151.0f ? -151.0f : t;
+    const float k = t + shift;
+    const float f = t - (k - shift);
+    float p = 0x1.41fbbcp-13f;
+    p = p * f + 0x1.5f3e54p-10f;
+    p = p * f + 0x1.3b2d4cp-7f;
+    p = p * f + 0x1.c6aee8p-5f;
+    p = p * f + 0x1.ebfbdcp-3f;
+    p = p * f + 0x1.62e43p-1f;
+    const float e = p * f + 1.0f;
+    const int32_t i = (int32_t)(rlxk_bits(k) - rlxk_bits(shift));
+    const int32_t half = i >> 1;
+    const uint32_t rest = (uint32_t)i - (uint32_t)half;
+    return e * rlxk_float(((uint32_t)half + 127u) << 23) * rlxk_float((rest + 127u) << 23);
+}
 
 /* 0.5 ulp, with C's rules for the special cases */
 static inline float rlxk_pow(float x, float y) {
@@ -323,6 +449,28 @@ static inline float rlxk_floor_div(float x, float y) {
     return quotient - floor > 0.5f ? floor + 1.0f : floor;
 }
 
+/* Whether the quotient is so small that x - quotient * y is exact in double, and the quotient's own rounding never
+ * reaches the next whole number. */
+static inline int rlxk_divides_near(float x, float y) {
+    const int is_near = rlxk_abs(x) < rlxk_abs(y) * 0x1p28f, is_finite = rlxk_abs(y) < INFINITY;
+    return is_near & is_finite;
+}
+
+/* rlxk_mod of what divides near */
+static inline float rlxk_near_mod(float x, float y) {
+    const double quotient = __builtin_elementwise_trunc((double)x / (double)y);
+    const float r = (float)((double)x - quotient * (double)y);
+    const float moved = ((r < 0.0f) != (y < 0.0f)) ? r + y : r;
+    return r == 0.0f ? __builtin_copysignf(0.0f, y) : moved;
+}
+
+/* rlxk_floor_div of what divides near */
+static inline float rlxk_near_floor_div(float x, float y) {
+    const double quotient = (double)x / (double)y;
+    const double floor = __builtin_elementwise_floor(quotient);
+    return quotient == 0.0 ? x / y : (float)floor;
+}
+
 /* Truncation that saturates, with NaN to zero. */
 static inline int32_t rlxk_to_int(float x) {
     const float low = x < -0x1p31f ? -0x1p31f : x;
@@ -331,22 +479,31 @@ static inline int32_t rlxk_to_int(float x) {
     return x >= 0x1p31f ? INT32_MAX : i;
 }
 
-/* C leaves these undefined where a divisor is zero or a quotient does not fit; here zero, and wrapping. */
+/* C leaves these undefined where a divisor is zero or a quotient does not fit; here zero, and wrapping. A quotient of
+ * 32-bit numbers that is not whole stays so in double. */
+static inline int32_t rlxk_int_quotient(int32_t x, int32_t y) {
+    const int32_t divisor = ((y == 0) | (y == -1)) ? 1 : y;
+    return (int32_t)((double)x / (double)divisor);
+}
+
 static inline int32_t rlxk_int_div(int32_t x, int32_t y) {
-    if (y == 0) return 0;
-    return y == -1 ? (int32_t)(0u - (uint32_t)x) : x / y;
+    const int32_t quotient = y == -1 ? (int32_t)(0u - (uint32_t)x) : rlxk_int_quotient(x, y);
+    return y == 0 ? 0 : quotient;
+}
+
+static inline int32_t rlxk_int_rest(int32_t x, int32_t y) {
+    const int32_t rest = (int32_t)((uint32_t)x - (uint32_t)rlxk_int_quotient(x, y) * (uint32_t)y);
+    return ((y == 0) | (y == -1)) ? 0 : rest;
 }
 
 static inline int32_t rlxk_int_mod(int32_t x, int32_t y) {
-    if (y == 0 || y == -1) return 0;
-    const int32_t r = x % y;
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+    const int32_t rest = rlxk_int_rest(x, y);
+    return ((rest != 0) & ((rest < 0) != (y < 0))) ? (int32_t)((uint32_t)rest + (uint32_t)y) : rest;
 }
 
 static inline int32_t rlxk_int_floor_div(int32_t x, int32_t y) {
-    if (y == 0) return 0;
-    if (y == -1) return (int32_t)(0u - (uint32_t)x);
-    return x / y - (x % y != 0 && (x < 0) != (y < 0));
+    const int32_t down = (rlxk_int_rest(x, y) != 0) & ((x < 0) != (y < 0));
+    return rlxk_int_div(x, y) - down;
 }
 
 static inline int32_t rlxk_int_pow(int32_t x, int32_t y) {

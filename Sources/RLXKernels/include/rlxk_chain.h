@@ -29,13 +29,11 @@ typedef enum rlxk_type {
     RLXK_U16
 } rlxk_type;
 
-#define RLXK_ENUM(NAME, expression) RLXK_##NAME,
+#define RLXK_ENUM(NAME, ...) RLXK_##NAME,
 typedef enum rlxk_op {
     RLXK_COPY,
     RLXK_SELECT, /* x is a bool; y and z any */
     RLXK_DIV,
-    RLXK_SIN,
-    RLXK_COS,
     RLXK_F32_TO_I32,
     RLXK_I32_TO_F32,
     RLXK_F32_TO_BOOL,
@@ -46,10 +44,11 @@ typedef enum rlxk_op {
      * a, m0, b, g, c, v0, d, s, e, r, w; all but m0, g, v0, w are one element for all. */
     RLXK_MOMENTS,
     RLXK_MOMENTS_SHRINK, /* the same of w - h * w in place of w; the last operand is h */
-    RLXK_UNARY_F32(RLXK_ENUM) RLXK_ROOT_F32(RLXK_ENUM) RLXK_LIBM_F32(RLXK_ENUM) RLXK_BINARY_F32(RLXK_ENUM) RLXK_REMAINDER_F32(RLXK_ENUM)
+    RLXK_UNARY_F32(RLXK_ENUM) RLXK_ROOT_F32(RLXK_ENUM) RLXK_TRIGONOMETRIC_F32(RLXK_ENUM) RLXK_BINARY_F32(RLXK_ENUM)
+        RLXK_REMAINDER_F32(RLXK_ENUM)
         RLXK_COMPARE_F32(RLXK_ENUM) RLXK_TERNARY_F32(RLXK_ENUM) RLXK_PRODUCTS_F32(RLXK_ENUM) RLXK_SHRINK_F32(RLXK_ENUM)
         RLXK_ROOT_DIV_F32(RLXK_ENUM) RLXK_UNARY_I32(RLXK_ENUM) RLXK_BINARY_I32(RLXK_ENUM)
-        RLXK_DIVISION_I32(RLXK_ENUM) RLXK_OP_COUNT
+        RLXK_DIVISION_I32(RLXK_ENUM) RLXK_POWER_I32(RLXK_ENUM) RLXK_OP_COUNT
 } rlxk_op;
 #undef RLXK_ENUM
 

@@ -40,17 +40,19 @@
 #define RLXK_ROOT_F32(X)                         \
     X(SQRT, rlxk_sqrt(x))                        \
     X(RSQRT, 1.0f / rlxk_sqrt(rlxk_shift(x, p))) \
-    X(INVERSE, 1.0f / rlxk_shift(x, p))
+    X(INVERSE, 1.0f / rlxk_shift(x, p))          \
+    X(ASIN, rlxk_asin(x))                        \
+    X(ACOS, rlxk_acos(x))                        \
+    X(ATAN, rlxk_atan(x))                        \
+    X(SINH, rlxk_sinh(x))                        \
+    X(COSH, rlxk_cosh(x))                        \
+    X(ATANH, rlxk_atanh(x))
 
-/* f32 -> f32 through libm, one at a time */
-#define RLXK_LIBM_F32(X) \
-    X(TAN, tanf(x))      \
-    X(ASIN, asinf(x))    \
-    X(ACOS, acosf(x))    \
-    X(ATAN, atanf(x))    \
-    X(SINH, sinhf(x))    \
-    X(COSH, coshf(x))    \
-    X(ATANH, atanhf(x))
+/* f32 -> f32: the formula where |x| < RLXK_TRIGONOMETRIC_LIMIT, and libm's function, one at a time, elsewhere */
+#define RLXK_TRIGONOMETRIC_F32(X)      \
+    X(SIN, rlxk_sine(x, 0), sinf)      \
+    X(COS, rlxk_sine(x, 1), cosf)      \
+    X(TAN, rlxk_tangent(x), tanf)
 
 /* f32, f32 -> f32 */
 #define RLXK_BINARY_F32(X) \
@@ -61,10 +63,10 @@
     X(MIN, rlxk_min(x, y)) \
     X(POW, rlxk_pow(x, y))
 
-/* f32, f32 -> f32, one at a time */
-#define RLXK_REMAINDER_F32(X)          \
-    X(FLOOR_DIV, rlxk_floor_div(x, y)) \
-    X(MOD, rlxk_mod(x, y))
+/* f32, f32 -> f32: the formula where rlxk_divides_near(x, y), and the function, one at a time, elsewhere */
+#define RLXK_REMAINDER_F32(X)                               \
+    X(FLOOR_DIV, rlxk_near_floor_div(x, y), rlxk_floor_div) \
+    X(MOD, rlxk_near_mod(x, y), rlxk_mod)
 
 /* f32, f32 -> bool */
 #define RLXK_COMPARE_F32(X) \
@@ -114,11 +116,13 @@
     X(OR, x | y)                                         \
     X(XOR, x ^ y)
 
-/* i32, i32 -> i32, one at a time */
+/* i32, i32 -> i32, bound by the divider */
 #define RLXK_DIVISION_I32(X)                   \
     X(DIV_I32, rlxk_int_div(x, y))             \
     X(FLOOR_DIV_I32, rlxk_int_floor_div(x, y)) \
-    X(MOD_I32, rlxk_int_mod(x, y))             \
-    X(POW_I32, rlxk_int_pow(x, y))
+    X(MOD_I32, rlxk_int_mod(x, y))
+
+/* i32, i32 -> i32, one at a time */
+#define RLXK_POWER_I32(X) X(POW_I32, rlxk_int_pow(x, y))
 
 #endif
