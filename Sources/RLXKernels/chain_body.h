@@ -29,6 +29,16 @@
         } else if (from_stride == 0 && to_stride == 1) {                                                      \
             const FROM x = from[0];                                                                           \
             for (int64_t i = 0; i < n; i++) to[i] = (TO)(CONVERT);                                            \
+        } else if (from_stride == -1 && to_stride == 1) {                                                     \
+            for (int64_t i = 0; i < n; i++) {                                                                 \
+                const FROM x = from[-i];                                                                      \
+                to[i] = (TO)(CONVERT);                                                                        \
+            }                                                                                                 \
+        } else if (from_stride == 2 && to_stride == 1) {                                                      \
+            for (int64_t i = 0; i < n; i++) {                                                                 \
+                const FROM x = from[2 * i];                                                                   \
+                to[i] = (TO)(CONVERT);                                                                        \
+            }                                                                                                 \
         } else {                                                                                              \
             for (int64_t i = 0; i < n; i++) {                                                                 \
                 const FROM x = from[i * from_stride];                                                         \

@@ -33,6 +33,28 @@ static inline uint32_t float_key(float x) {
 
 static inline uint32_t int_key(int32_t x) { return (uint32_t)x ^ 0x80000000u; }
 
+/* Keys whose order as signed numbers is that of the elements, or the opposite, without a difference between zeros; NaN
+ * is largest in both. */
+static inline int32_t float_rank(float x, bool smallest) {
+    const uint32_t signed_bits = smallest ? rlxk_bits(x) ^ 0x80000000u : rlxk_bits(x);
+    const int32_t bits = (int32_t)(signed_bits == 0x80000000u ? 0 : signed_bits);
+    const int32_t key = bits ^ ((bits >> 31) & INT32_MAX);
+    return x != x ? INT32_MAX : key;
+}
+
+static inline int32_t int_rank(int32_t x, bool smallest) { return smallest ? ~x : x; }
+
+/* What scatters to rows low ..< high: `width` indices in each of `count` rows of them. */
+typedef struct points {
+    const int32_t *index;
+    int64_t index_step, count, width, low, high;
+} points;
+
+typedef struct scatter_functions {
+    void (*run)(void *out, const void *updates, int64_t n);
+    void (*points)(const rlxk_scatter *s, int64_t to, int64_t from, points p);
+} scatter_functions;
+
 /* Sorts by the high half; the low half holds the old place, so equal keys keep their order. `other` has room for n. */
 static void sort_keys(uint64_t *keys, uint64_t *other, int64_t n) {
     if (n <= 64) {

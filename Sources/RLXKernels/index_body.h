@@ -1,34 +1,60 @@
 /* index_body.h - the kernels of index.c for one instruction set. */
 
-static void RLXK_FN(gather)(const void *arguments, int32_t worker, int32_t workers) {
-    const rlxk_gather *g = arguments;
-    int64_t begin, end;
-    rlxk_share(g->batches * g->outer * g->count, worker, workers, &begin, &end);
-    for (int64_t task = begin; task < end; task++) {
-        const int64_t k = task % g->count, outer = task / g->count, batch = outer / g->outer;
-        const int64_t from = outer * g->size + nearest(g->index[batch * g->count + k], g->size);
-        memcpy((char *)g->out + task * g->bytes, (const char *)g->x + from * g->bytes, (size_t)g->bytes);
+/* out[k] = x[index[k] * step + k * shift], for elements of a known size */
+#define PICK(NAME, TYPE)                                                                                          \
+    static void RLXK_FN(NAME)(                                                                                    \
+        TYPE *restrict out, const TYPE *restrict x, const int32_t *restrict index, int64_t n, int64_t size,       \
+        int64_t step, int64_t shift) {                                                                            \
+        for (int64_t k = 0; k < n; k++) out[k] = x[nearest(index[k], size) * step + k * shift];                   \
+    }
+PICK(pick_8, uint8_t)
+PICK(pick_16, uint16_t)
+PICK(pick_32, uint32_t)
+
+static void RLXK_FN(pick)(
+    char *out, const char *x, const int32_t *index, int64_t n, int64_t size, int64_t step, int64_t shift, int64_t bytes) {
+    if (bytes == 4) {
+        RLXK_FN(pick_32)((uint32_t *)(void *)out, (const uint32_t *)(const void *)x, index, n, size, step, shift);
+    } else if (bytes == 2) {
+        RLXK_FN(pick_16)((uint16_t *)(void *)out, (const uint16_t *)(const void *)x, index, n, size, step, shift);
+    } else {
+        RLXK_FN(pick_8)((uint8_t *)out, (const uint8_t *)x, index, n, size, step, shift);
     }
 }
 
-#define GATHER_ALONG(TYPE)                                                                   \
-    for (int64_t row = begin; row < end; row++) {                                            \
-        const int32_t *index = g->index + row * g->inner;                                    \
-        const TYPE *x = (const TYPE *)g->x + row / g->count * g->size * g->inner;            \
-        TYPE *out = (TYPE *)g->out + row * g->inner;                                         \
-        for (int64_t i = 0; i < g->inner; i++) out[i] = x[nearest(index[i], g->size) * g->inner + i]; \
+static void RLXK_FN(gather)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_gather *g = arguments;
+    int64_t task, end;
+    rlxk_share(g->batches * g->outer * g->count, worker, workers, &task, &end);
+    while (task < end) {
+        const int64_t outer = task / g->count, k = task % g->count;
+        const int64_t n = g->count - k < end - task ? g->count - k : end - task;
+        const int32_t *index = g->index + outer / g->outer * g->count + k;
+        const char *x = (const char *)g->x + outer * g->size * g->bytes;
+        char *out = (char *)g->out + task * g->bytes;
+        if (g->bytes == 1 || g->bytes == 2 || g->bytes == 4) {
+            RLXK_FN(pick)(out, x, index, n, g->size, 1, 0, g->bytes);
+        } else {
+            for (int64_t i = 0; i < n; i++) {
+                memcpy(out + i * g->bytes, x + nearest(index[i], g->size) * g->bytes, (size_t)g->bytes);
+            }
+        }
+        task += n;
     }
+}
 
 static void RLXK_FN(gather_along)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_gather_along *g = arguments;
-    int64_t begin, end;
-    rlxk_share(g->outer * g->count, worker, workers, &begin, &end);
-    if (g->bytes == 4) {
-        GATHER_ALONG(uint32_t)
-    } else if (g->bytes == 2) {
-        GATHER_ALONG(uint16_t)
-    } else {
-        GATHER_ALONG(uint8_t)
+    int64_t row, end;
+    rlxk_share(g->outer * g->count, worker, workers, &row, &end);
+    while (row < end) {
+        const int64_t outer = row / g->count, left = g->count - row % g->count;
+        const char *x = (const char *)g->x + outer * g->size * g->inner * g->bytes;
+        char *out = (char *)g->out + row * g->inner * g->bytes;
+        const int64_t rows = g->inner > 1 ? 1 : left < end - row ? left : end - row;
+        const int64_t n = rows * g->inner, step = g->inner;
+        RLXK_FN(pick)(out, x, g->index + row * g->inner, n, g->size, step, g->inner > 1, g->bytes);
+        row += rows;
     }
 }
 
@@ -98,105 +124,163 @@ static void RLXK_FN(window_check)(const void *arguments, int32_t worker, int32_t
     }
 }
 
-/* x is the old element, y the update. */
-#define SCATTER_RUN(NAME, TYPE, EXPRESSION)                                            \
-    static void RLXK_FN(NAME)(TYPE *out, const TYPE *updates, int64_t n) {             \
-        for (int64_t i = 0; i < n; i++) {                                              \
-            const TYPE x = out[i], y = updates[i];                                     \
-            (void)x;                                                                   \
-            out[i] = EXPRESSION;                                                       \
-        }                                                                              \
+/* x is the old element, y the update. A run lies together; points lie where their indices say, and those of other
+ * rows than low ..< high go to `aside` rather than around a branch that nothing foretells. */
+#define SCATTER(NAME, TYPE, EXPRESSION)                                                                       \
+    static void RLXK_FN(run_##NAME)(void *out, const void *updates, int64_t n) {                              \
+        TYPE *xs = out;                                                                                       \
+        const TYPE *ys = updates;                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                                     \
+            const TYPE x = xs[i], y = ys[i];                                                                  \
+            (void)x;                                                                                          \
+            xs[i] = EXPRESSION;                                                                               \
+        }                                                                                                     \
+    }                                                                                                         \
+    static void RLXK_FN(points_##NAME)(const rlxk_scatter *s, int64_t to, int64_t from, points p) {           \
+        TYPE *out = (TYPE *)s->out + to, aside[1] = { 0 };                                                    \
+        const TYPE *updates = (const TYPE *)s->updates + from;                                                \
+        for (int64_t k = 0; k < p.count; k++, updates += s->inner, p.index += p.index_step) {                 \
+            for (int64_t i = 0; i < p.width; i++) {                                                           \
+                const int64_t n = exact(p.index[i], s->size);                                                 \
+                TYPE *at = ((n >= p.low) & (n < p.high)) ? out + n * s->inner + i : aside;                      \
+                const TYPE x = *at, y = updates[i];                                                           \
+                (void)x;                                                                                      \
+                *at = EXPRESSION;                                                                             \
+            }                                                                                                 \
+        }                                                                                                     \
     }
-SCATTER_RUN(update_f32, float, y)
-SCATTER_RUN(add_f32, float, x + y)
-SCATTER_RUN(sub_f32, float, x - y)
-SCATTER_RUN(mul_f32, float, x * y)
-SCATTER_RUN(div_f32, float, x / y)
-SCATTER_RUN(max_f32, float, rlxk_max(x, y))
-SCATTER_RUN(min_f32, float, rlxk_min(x, y))
-SCATTER_RUN(update_i32, int32_t, y)
-SCATTER_RUN(add_i32, int32_t, (int32_t)((uint32_t)x + (uint32_t)y))
-SCATTER_RUN(sub_i32, int32_t, (int32_t)((uint32_t)x - (uint32_t)y))
-SCATTER_RUN(mul_i32, int32_t, (int32_t)((uint32_t)x * (uint32_t)y))
-SCATTER_RUN(div_i32, int32_t, rlxk_int_div(x, y))
-SCATTER_RUN(max_i32, int32_t, x > y ? x : y)
-SCATTER_RUN(min_i32, int32_t, x < y ? x : y)
+SCATTER(update_f32, float, y)
+SCATTER(add_f32, float, x + y)
+SCATTER(sub_f32, float, x - y)
+SCATTER(mul_f32, float, x * y)
+SCATTER(div_f32, float, x / y)
+SCATTER(max_f32, float, rlxk_max(x, y))
+SCATTER(min_f32, float, rlxk_min(x, y))
+SCATTER(update_i32, int32_t, y)
+SCATTER(add_i32, int32_t, (int32_t)((uint32_t)x + (uint32_t)y))
+SCATTER(sub_i32, int32_t, (int32_t)((uint32_t)x - (uint32_t)y))
+SCATTER(mul_i32, int32_t, (int32_t)((uint32_t)x * (uint32_t)y))
+SCATTER(div_i32, int32_t, rlxk_int_div(x, y))
+SCATTER(max_i32, int32_t, x > y ? x : y)
+SCATTER(min_i32, int32_t, x < y ? x : y)
 
-static void RLXK_FN(scatter_run)(const rlxk_scatter *s, int64_t to, int64_t from, int64_t n) {
-    float *f = (float *)s->out + to;
-    const float *g = (const float *)s->updates + from;
-    int32_t *i = (int32_t *)s->out + to;
-    const int32_t *j = (const int32_t *)s->updates + from;
-    switch (s->mode) {
-    case RLXK_SCATTER_UPDATE: s->is_float ? RLXK_FN(update_f32)(f, g, n) : RLXK_FN(update_i32)(i, j, n); break;
-    case RLXK_SCATTER_ADD: s->is_float ? RLXK_FN(add_f32)(f, g, n) : RLXK_FN(add_i32)(i, j, n); break;
-    case RLXK_SCATTER_SUB: s->is_float ? RLXK_FN(sub_f32)(f, g, n) : RLXK_FN(sub_i32)(i, j, n); break;
-    case RLXK_SCATTER_MUL: s->is_float ? RLXK_FN(mul_f32)(f, g, n) : RLXK_FN(mul_i32)(i, j, n); break;
-    case RLXK_SCATTER_DIV: s->is_float ? RLXK_FN(div_f32)(f, g, n) : RLXK_FN(div_i32)(i, j, n); break;
-    case RLXK_SCATTER_MAX: s->is_float ? RLXK_FN(max_f32)(f, g, n) : RLXK_FN(max_i32)(i, j, n); break;
-    case RLXK_SCATTER_MIN: s->is_float ? RLXK_FN(min_f32)(f, g, n) : RLXK_FN(min_i32)(i, j, n); break;
+#define SCATTERS(MODE, NAME)                                                            \
+    [RLXK_SCATTER_##MODE] = {                                                           \
+        { RLXK_FN(run_##NAME##_i32), RLXK_FN(points_##NAME##_i32) },                    \
+        { RLXK_FN(run_##NAME##_f32), RLXK_FN(points_##NAME##_f32) },                    \
     }
-}
+static const scatter_functions RLXK_FN(scatters)[][2] = {
+    SCATTERS(UPDATE, update), SCATTERS(ADD, add), SCATTERS(SUB, sub), SCATTERS(MUL, mul),
+    SCATTERS(DIV, div),       SCATTERS(MAX, max), SCATTERS(MIN, min),
+};
 
 /* A worker owns rows (o, n) of the output and looks for its own among all indices. */
-static void RLXK_FN(scatter_rows)(const rlxk_scatter *s, int32_t worker, int32_t workers) {
+static void RLXK_FN(scatter_rows)(const rlxk_scatter *s, scatter_functions f, int32_t worker, int32_t workers) {
     int64_t begin, end;
     rlxk_share(s->outer * s->size, worker, workers, &begin, &end);
     if (begin == end) return;
     for (int64_t outer = begin / s->size; outer <= (end - 1) / s->size; outer++) {
+        const int64_t first = outer * s->size, from = outer * s->count * s->inner;
+        const int64_t low = begin > first ? begin - first : 0, high = end - first < s->size ? end - first : s->size;
+        if (s->inner == 1) {
+            const int32_t *index = s->along ? s->index + from : s->index;
+            f.points(s, first, from, (points){ index, 1, s->count, 1, low, high });
+            continue;
+        }
         for (int64_t k = 0; k < s->count; k++) {
-            const int64_t n = exact(s->index[k], s->size), row = outer * s->size + n;
-            if (n < 0 || row < begin || row >= end) continue;
-            RLXK_FN(scatter_run)(s, row * s->inner, (outer * s->count + k) * s->inner, s->inner);
+            const int64_t n = exact(s->index[k], s->size);
+            if (n < low || n >= high) continue;
+            f.run((uint32_t *)s->out + (first + n) * s->inner, (const uint32_t *)s->updates + from + k * s->inner, s->inner);
         }
     }
 }
 
 /* A worker owns columns (o, i). */
-static void RLXK_FN(scatter_columns)(const rlxk_scatter *s, int32_t worker, int32_t workers) {
-    int64_t begin, end;
-    rlxk_share(s->outer * s->inner, worker, workers, &begin, &end);
-    for (int64_t column = begin; column < end; column++) {
+static void RLXK_FN(scatter_columns)(const rlxk_scatter *s, scatter_functions f, int32_t worker, int32_t workers) {
+    int64_t column, end;
+    rlxk_share(s->outer * s->inner, worker, workers, &column, &end);
+    while (column < end) {
         const int64_t outer = column / s->inner, i = column % s->inner;
-        for (int64_t k = 0; k < s->count; k++) {
-            const int64_t from = (outer * s->count + k) * s->inner + i;
-            const int64_t n = exact(s->index[from], s->size);
-            if (n >= 0) RLXK_FN(scatter_run)(s, (outer * s->size + n) * s->inner + i, from, 1);
-        }
+        const int64_t width = s->inner - i < end - column ? s->inner - i : end - column;
+        const int64_t from = outer * s->count * s->inner + i;
+        const points p = { s->index + from, s->inner, s->count, width, 0, s->size };
+        f.points(s, outer * s->size * s->inner + i, from, p);
+        column += width;
     }
 }
 
 static void RLXK_FN(scatter)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_scatter *s = arguments;
-    if (s->along) RLXK_FN(scatter_columns)(s, worker, workers);
-    else RLXK_FN(scatter_rows)(s, worker, workers);
+    const scatter_functions f = RLXK_FN(scatters)[s->mode][s->is_float != 0];
+    if (s->along && s->inner > 1) RLXK_FN(scatter_columns)(s, f, worker, workers);
+    else RLXK_FN(scatter_rows)(s, f, worker, workers);
 }
 
-#define ARG(NAME, TYPE, IS_BETTER)                                                            \
-    static int32_t RLXK_FN(NAME)(const TYPE *x, int64_t n, int64_t stride, bool smallest) {   \
-        TYPE best = x[0];                                                                     \
-        int64_t index = 0;                                                                    \
-        for (int64_t i = 1; i < n; i++) {                                                     \
-            const TYPE v = x[i * stride];                                                     \
-            if (IS_BETTER) {                                                                  \
-                best = v;                                                                     \
-                index = i;                                                                    \
-            }                                                                                 \
-        }                                                                                     \
-        return (int32_t)index;                                                                \
+/* MARK: Arg */
+
+enum { RLXK_FN(ARG_BLOCK) = 256 };
+
+/* The first n at which the key of x[n] is largest: block by block first, then in the best of the blocks. */
+#define ARG(NAME, TYPE, KEY)                                                                                  \
+    static int32_t RLXK_FN(row_##NAME)(const TYPE *x, int64_t size, bool smallest) {                          \
+        int32_t best = KEY(x[0], smallest);                                                                   \
+        int64_t block = 0;                                                                                    \
+        for (int64_t at = 0; at < size; at += RLXK_FN(ARG_BLOCK)) {                                           \
+            const int64_t n = size - at < RLXK_FN(ARG_BLOCK) ? size - at : RLXK_FN(ARG_BLOCK);                \
+            int32_t top = INT32_MIN;                                                                          \
+            for (int64_t i = 0; i < n; i++) {                                                                 \
+                const int32_t key = KEY(x[at + i], smallest);                                                 \
+                top = key > top ? key : top;                                                                  \
+            }                                                                                                 \
+            block = top > best ? at : block;                                                                  \
+            best = top > best ? top : best;                                                                   \
+        }                                                                                                     \
+        const int64_t n = size - block < RLXK_FN(ARG_BLOCK) ? size - block : RLXK_FN(ARG_BLOCK);              \
+        int32_t first = RLXK_FN(ARG_BLOCK);                                                                   \
+        for (int32_t i = 0; i < (int32_t)n; i++) {                                                            \
+            const int32_t at = KEY(x[block + i], smallest) == best ? i : RLXK_FN(ARG_BLOCK);                  \
+            first = at < first ? at : first;                                                                  \
+        }                                                                                                     \
+        return (int32_t)block + first;                                                                        \
+    }                                                                                                         \
+    static void RLXK_FN(columns_##NAME)(                                                                      \
+        const TYPE *x, int32_t *restrict index, int64_t size, int64_t inner, int64_t width, bool smallest) {  \
+        int32_t best[RLXK_FN(ARG_BLOCK)];                                                                     \
+        for (int64_t i = 0; i < width; i++) {                                                                 \
+            best[i] = KEY(x[i], smallest);                                                                    \
+            index[i] = 0;                                                                                     \
+        }                                                                                                     \
+        for (int64_t n = 1; n < size; n++) {                                                                  \
+            const TYPE *restrict row = x + n * inner;                                                         \
+            for (int64_t i = 0; i < width; i++) {                                                             \
+                const int32_t key = KEY(row[i], smallest), better = key > best[i];                            \
+                best[i] = better ? key : best[i];                                                             \
+                index[i] = better ? (int32_t)n : index[i];                                                    \
+            }                                                                                                 \
+        }                                                                                                     \
     }
-ARG(arg_f32, float, (smallest ? v < best : v > best) || (v != v && best == best))
-ARG(arg_i32, int32_t, smallest ? v < best : v > best)
+ARG(f32, float, float_rank)
+ARG(i32, int32_t, int_rank)
 
 static void RLXK_FN(arg)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_arg *a = arguments;
-    int64_t begin, end;
-    rlxk_share(a->outer * a->inner, worker, workers, &begin, &end);
-    for (int64_t task = begin; task < end; task++) {
+    int64_t task, end;
+    rlxk_share(a->outer * a->inner, worker, workers, &task, &end);
+    while (task < end) {
+        const int64_t left = a->inner - task % a->inner, rest = left < end - task ? left : end - task;
+        const int64_t width = rest < RLXK_FN(ARG_BLOCK) ? rest : RLXK_FN(ARG_BLOCK);
         const int64_t from = task / a->inner * a->size * a->inner + task % a->inner;
-        a->index[task] = a->is_float
-            ? RLXK_FN(arg_f32)((const float *)a->x + from, a->size, a->inner, a->smallest)
-            : RLXK_FN(arg_i32)((const int32_t *)a->x + from, a->size, a->inner, a->smallest);
+        const float *f = (const float *)a->x + from;
+        const int32_t *i = (const int32_t *)a->x + from;
+        int32_t *index = a->index + task;
+        if (a->inner == 1) {
+            *index = a->is_float ? RLXK_FN(row_f32)(f, a->size, a->smallest) : RLXK_FN(row_i32)(i, a->size, a->smallest);
+        } else if (a->is_float) {
+            RLXK_FN(columns_f32)(f, index, a->size, a->inner, width, a->smallest);
+        } else {
+            RLXK_FN(columns_i32)(i, index, a->size, a->inner, width, a->smallest);
+        }
+        task += a->inner == 1 ? 1 : width;
     }
 }
 
@@ -249,7 +333,8 @@ static void RLXK_FN(sort)(const void *arguments, int32_t worker, int32_t workers
     }
 }
 
-#undef GATHER_ALONG
-#undef SCATTER_RUN
+#undef PICK
+#undef SCATTER
+#undef SCATTERS
 #undef ARG
 #undef CUMSUM

@@ -39,7 +39,9 @@ struct ChainEncoder {
         self.places = places
         self.inPlace = inPlace
         isSerial = Self.nanoseconds(program) < Launch.serialNanoseconds
-        tiling = ChainTiling(space: program.space, row: program.row, isShared: !isSerial)
+        tiling = ChainTiling(
+            space: program.space, row: program.row, isShared: !isSerial,
+            isOneStep: program.steps.count <= 1 && program.sinks.isEmpty)
         chunks = ChainChunks(program, tiling)
         chooseAccess()
         giveOutSlots()

@@ -10,10 +10,12 @@ struct ChainTiling {
     private let row: Int
 
     /// Where the chain is worth sharing out, a small space is cut into more tiles than its size asks for.
-    init(space: [Int], row: Int, isShared: Bool) {
+    /// `isOneStep` says that no step reads what another made, so that a tile need not stay in the first-level cache.
+    init(space: [Int], row: Int, isShared: Bool, isOneStep: Bool) {
         self.space = space
         self.row = row
-        let limit = isShared ? min(Int(RLXK_TILE), max(128, space.reduce(1, *) / 8)) : Int(RLXK_TILE)
+        let largest = isOneStep ? 4 * Int(RLXK_TILE) : Int(RLXK_TILE)
+        let limit = isShared ? min(largest, max(128, space.reduce(1, *) / 8)) : largest
         // A row is never cut.
         var inside = space[row...].reduce(1, *)
         split = row - 1
@@ -125,8 +127,10 @@ struct ChainChunks {
     }
 
     private mutating func cutByTiles(_ program: ChainProgram, _ tiling: ChainTiling, _ kept: [Int]) -> Bool {
-        let affordable = program.space.reduce(1, *) / (4 * max(kept.max()!, 1))
-        let wanted = min(16, tiling.count / 8, affordable)
+        // Partial results are set, written and joined: they must be few beside what is read. Even, for pairs of cores.
+        let affordable = program.space.reduce(1, *) / (8 * max(kept.max()!, 1))
+        let most = min(16, tiling.count / 8, affordable)
+        let wanted = most - most % 2
         guard wanted > 1 else { return false }
         tiles = (tiling.count + wanted - 1) / wanted
         count = (tiling.count + tiles - 1) / tiles
