@@ -124,8 +124,9 @@ static void RLXK_FN(window_check)(const void *arguments, int32_t worker, int32_t
     }
 }
 
-/* x is the old element, y the update. A run lies together; points lie where their indices say, and those of other
- * rows than low ..< high go to `aside` rather than around a branch that nothing foretells. */
+/* x is the old element, y the update. */
+/* A run lies together; points lie where their indices say, and those of other rows than low ..< high go to `aside`
+ * rather than around a branch that nothing foretells. */
 #define SCATTER(NAME, TYPE, EXPRESSION)                                                                       \
     static void RLXK_FN(run_##NAME)(void *out, const void *updates, int64_t n) {                              \
         TYPE *xs = out;                                                                                       \
