@@ -101,7 +101,7 @@ class NativeExecutable:
     ) -> None:
         check_ranges(self._holed, feeds)  # the session checks ranges without further values itself
         for name, buffer in self._feeds.items():
-            buffer[...] = feeds[name]  # bools travel as i32
+            buffer[...] = feeds[name]
         for name, buffer in self._scalars.items():
             buffer[0] = scalars[name] if name in scalars else feeds[name]
         try:
