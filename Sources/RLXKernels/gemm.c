@@ -2,10 +2,10 @@
  *
  * A worker takes rows or columns of the batch, cuts them into blocks whose part of B fits in the second-level cache, and
  * a block into tiles (tile_body.h). A is read through its strides; B too, unless its columns are strided or its rows lie
- * so far apart that a panel of it touches too many pages: then the block's panels are packed first. A tile's rows of A
- * are packed when they lie so far apart that they push each other out of the cache. Products with very few rows or
- * columns go other ways (gemm_thin_body.h). The way depends on the shape alone, and an element of C is the same sum in
- * the same order whichever tile it falls into, so that shares may be cut anywhere.
+ * so far apart that a panel of it does not stay in the first-level cache: then the block's panels are packed first. A
+ * tile's rows of A are packed when they lie so far apart that they push each other out of the cache. Products with few
+ * rows or columns go other ways (gemm_thin_body.h). The way depends on the shape alone, and an element of C is the same
+ * sum in the same order whichever tile it falls into, so that shares may be cut anywhere.
  */
 #include "include/rlxk_gemm.h"
 
@@ -15,12 +15,18 @@
 enum {
     DEEPEST = 512,          /* part of k between two visits of C: a tile's rows of A stay in the first-level cache */
     GROUP_FLOATS = 1 << 18, /* of B in a block: half of a second-level cache of 2 MB */
-    WIDEST_PANEL = 32,      /* of any instruction set */
+    PANEL_COLUMNS = 32,     /* at most, whatever the instruction set */
+    WIDE_COLUMNS = 48,      /* of a wide panel, where there are */
+    PANELS = 96,            /* columns of several panels of either kind */
+    MANY_COLUMNS = 512,     /* beside which an empty part of one tile counts little */
     LINE_FLOATS = 16,       /* of a cache line */
 
     LONGEST_UNPACKED_PANEL = 1 << 18, /* floats from a panel's first row to its last */
-    FEWEST_ROWS_TO_PACK = 192,        /* below, packing costs more than it gains */
+    FEWEST_ROWS_TO_PACK = 96,         /* below, packing costs more than it gains */
     FEWEST_COLUMNS_TO_PACK = 256,     /* the same for rows of A */
+    FAR_APART = 512,                  /* rows of B so many floats apart meet in a few sets of the first-level cache; */
+    MANY_ROWS_TO_PACK = 192,          /* for so many rows packing gains even then, */
+    FEW_FLOATS_TO_PACK = 1 << 17,     /* while B and its copy stay in the second-level cache */
     PAGE_FLOATS = 1024,               /* rows or columns of A so far apart meet in few sets of a cache */
     MOST_TILE_ROWS = 16,              /* of any instruction set, in whole vectors */
     MOST_ROWS_IN_A_SET = 8,           /* of the first-level cache */
@@ -95,13 +101,14 @@ static inline int64_t depth(const rlxk_gemm *g) { return (g->k + depth_parts(g) 
 
 /* Columns of B that are worked on together. */
 static inline int64_t group_columns(const rlxk_gemm *g) {
-    int64_t columns = GROUP_FLOATS / (depth(g) + 1) / WIDEST_PANEL * WIDEST_PANEL;
-    return columns > WIDEST_PANEL ? columns : WIDEST_PANEL;
+    int64_t columns = GROUP_FLOATS / (depth(g) + 1) / PANELS * PANELS;
+    return columns > PANELS ? columns : PANELS;
 }
 
 static inline bool packs_panels(const rlxk_gemm *g) {
     if (g->b_col != 1) return true;
-    return g->m >= FEWEST_ROWS_TO_PACK && depth(g) * g->b_row > LONGEST_UNPACKED_PANEL;
+    if (g->m >= FEWEST_ROWS_TO_PACK && depth(g) * g->b_row > LONGEST_UNPACKED_PANEL) return true;
+    return g->m >= MANY_ROWS_TO_PACK && g->b_row >= FAR_APART && depth(g) * g->n <= FEW_FLOATS_TO_PACK;
 }
 
 /* Whether A's rows, or its columns where those are contiguous, lie so far apart that a tile's part of A does not stay in
@@ -124,8 +131,10 @@ static inline int64_t packed_floats(const rlxk_gemm *g) {
     case BY_ACCELERATE: return 0;
     case BY_TILES: break;
     }
-    int64_t columns = (min(g->n, group_columns(g)) + WIDEST_PANEL - 1) / WIDEST_PANEL * WIDEST_PANEL;
-    return packs_panels(g) ? depth(g) * columns : 0;
+    const int64_t columns = min(g->n, group_columns(g));
+    const int64_t in_panels = (columns + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS;
+    const int64_t in_wide = (columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS * WIDE_COLUMNS;
+    return packs_panels(g) ? depth(g) * (in_panels > in_wide ? in_panels : in_wide) : 0;
 }
 
 #define RLXK_BODY "gemm_body.h"

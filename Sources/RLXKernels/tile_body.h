@@ -13,10 +13,10 @@ INLINE void RLXK_FN(load_row)(VEC *of_b, const float *b, int vectors, bool full,
 
 /* Adds k products to each sum; strides of A in bytes. Other threads of the core take what instructions it saves: nothing
  * is fetched that is read in order anyway, and pointers move every fourth step where they can. */
-INLINE void RLXK_FN(add_products)(VEC sum[TILE_ROWS][TILE_VECTORS], int rows, int vectors, bool full, int32_t tail,
+INLINE void RLXK_FN(add_products)(VEC sum[TILE_ROWS][WIDE_VECTORS], int rows, int vectors, bool full, int32_t tail,
                                   const char *first, int64_t a_row, int64_t a_col, const float *b, int64_t b_row,
                                   const float *ahead, bool fetches, int64_t k) {
-    VEC of_b[TILE_VECTORS];
+    VEC of_b[WIDE_VECTORS];
 #define ADD_PRODUCT(of_a)                                                                            \
     RLXK_FN(load_row)(of_b, b, vectors, full, tail, ahead, fetches);                                 \
     UNROLL for (int i = 0; i < rows; i++) {                                                          \
@@ -62,7 +62,7 @@ INLINE void RLXK_FN(add_products)(VEC sum[TILE_ROWS][TILE_VECTORS], int rows, in
 }
 
 INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) {
-    VEC sum[TILE_ROWS][TILE_VECTORS];
+    VEC sum[TILE_ROWS][WIDE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = 0;
     }
@@ -149,12 +149,23 @@ EACH_ROWS(TILE_FUNCTION, 1, 0)
 EACH_ROWS(TILE_FUNCTION, 1, 1)
 EACH_ROWS(TILE_FUNCTION, 2, 0)
 EACH_ROWS(TILE_FUNCTION, 2, 1)
+#if WIDE_VECTORS > TILE_VECTORS
+#define EACH_WIDE(X, ...)                                                                                            \
+    X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)      \
+    X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__)
+EACH_WIDE(TILE_FUNCTION, 3, 0)
+EACH_WIDE(TILE_FUNCTION, 3, 1)
+#endif
 
 RLXK_FN(tile_table) RLXK_FN(rlxk_tiles) = {
     { { EACH_ROWS(TILE_NAME, 1, 0) }, { EACH_ROWS(TILE_NAME, 1, 1) } },
     { { EACH_ROWS(TILE_NAME, 2, 0) }, { EACH_ROWS(TILE_NAME, 2, 1) } },
+#if WIDE_VECTORS > TILE_VECTORS
+    { { EACH_WIDE(TILE_NAME, 3, 0) }, { EACH_WIDE(TILE_NAME, 3, 1) } },
+#endif
 };
 
 #undef EACH_ROWS
+#undef EACH_WIDE
 #undef TILE_FUNCTION
 #undef TILE_NAME
