@@ -241,6 +241,13 @@ private func check(_ conv: Conv, relu: Bool = false, seed: UInt64 = 1) {
         check(Conv(groups: 2, size: (9, 200), kernel: (9, 5), before: (4, 2), after: (4, 2)))
     }
 
+    /// Workers share output channels where pixels are few; images share a panel of columns, or not, where it is unfolded.
+    @Test func fewPixels() {
+        check(Conv(channels: (4, 260), size: (5, 5), kernel: (3, 3), before: (1, 1), after: (1, 1)), relu: true)
+        check(Conv(batch: 9, channels: (20, 16), size: (14, 14), stride: (2, 2)))
+        check(Conv(batch: 9, channels: (20, 16), size: (5, 5), stride: (2, 2)))
+    }
+
     /// More channels than one part of the unfolded matrix takes, more images and rows than one block takes.
     @Test func manyChannelsImagesAndPixels() {
         check(Conv(batch: 2, channels: (130, 3), size: (4, 4), kernel: (3, 3), before: (1, 1), after: (1, 1)))
