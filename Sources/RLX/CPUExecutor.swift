@@ -1,6 +1,7 @@
 // Runs a program on our own runtime; residents are updated in place.
 
 import MILRuntime
+import RLXKernels
 
 final class CPUExecutor: Executor {
     private let plan: Plan
@@ -19,6 +20,7 @@ final class CPUExecutor: Executor {
             throw RLXError(error)
         }
         residents = Array(binding.residents.values)
+        rlxk_return_freed()  // what planning took, before the first run takes its own
     }
 
     func buffer(named name: String) -> Storage? { plan.buffer(named: name) }

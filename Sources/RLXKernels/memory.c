@@ -5,6 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "vmath.h"
 
 enum { ALIGNMENT = 64 };
@@ -31,6 +35,12 @@ void rlxk_deallocate(void *memory) {
     void *block;
     memcpy(&block, (char *)memory - sizeof block, sizeof block);
     free(block);
+}
+
+void rlxk_return_freed(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
 }
 
 float rlxk_half_to_float(uint16_t half) { return rlxk_from_half(half); }

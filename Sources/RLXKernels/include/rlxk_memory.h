@@ -13,6 +13,9 @@ extern "C" {
 void *rlxk_allocate(size_t size);
 void rlxk_deallocate(void *memory);
 
+/* Gives memory that was freed back to the system, where the C library keeps it otherwise. */
+void rlxk_return_freed(void);
+
 /* Half precision is stored as its bits. */
 float rlxk_half_to_float(uint16_t half);
 uint16_t rlxk_float_to_half(float value);
