@@ -137,10 +137,17 @@ static inline int64_t packed_floats(const rlxk_gemm *g) {
     return packs_panels(g) ? depth(g) * (in_panels > in_wide ? in_panels : in_wide) : 0;
 }
 
+/* Rows of equal parts of what lies on and above the diagonal. */
+static inline void triangle_share(int64_t n, int32_t worker, int32_t workers, int64_t *begin, int64_t *end) {
+    *begin = n - (int64_t)((double)n * __builtin_sqrt((double)(workers - worker) / workers));
+    *end = n - (int64_t)((double)n * __builtin_sqrt((double)(workers - worker - 1) / workers));
+}
+
 #define RLXK_BODY "gemm_body.h"
 #include "isa_each.h"
 
 RLXK_DISPATCH(rlxk_gemm_run, gemm)
+RLXK_DISPATCH(rlxk_mirror_run, mirror)
 
 size_t rlxk_gemm_workspace(const rlxk_gemm *gemm, int32_t workers) {
     return (size_t)(packed_floats(gemm) + rows_floats(gemm)) * (size_t)workers;

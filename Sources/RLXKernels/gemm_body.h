@@ -17,6 +17,7 @@ static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end,
     const int64_t k = k_end - k_begin;
     const float *b = x->b + k_begin * g->b_row;
     const int64_t panel = x->packed ? RLXK_FN(panel_columns)(column_end - column_begin) : PANEL;
+    if (g->symmetric) column_begin += (row_begin > column_begin ? row_begin - column_begin : 0) / panel * panel;
     if (x->packed) {
         for (int64_t j = column_begin; j < column_end; j += panel) {
             int64_t columns = min(column_end - j, panel);
@@ -42,7 +43,8 @@ static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end,
             tile.a_row = 1;
             tile.a_col = ROW_PITCH;
         }
-        for (int64_t j = column_begin; j < column_end; j += panel) {
+        const int64_t above = g->symmetric && i > column_begin ? (i - column_begin) / panel * panel : 0;
+        for (int64_t j = column_begin + above; j < column_end; j += panel) {
             tile.b = x->packed ? x->packed + (j - column_begin) * k : b + j;
             tile.c = x->c + i * g->c_row + j;
             tile.bias = last && g->bias ? g->bias + j : NULL;
@@ -65,6 +67,7 @@ static void RLXK_FN(rectangle)(const product *x, int64_t row_begin, int64_t row_
 
 static void RLXK_FN(gemm)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_gemm *g = arguments;
+    product x = { .g = g };
     const gemm_way way = way_of(g);
     const int64_t batches = g->batch[0] * g->batch[1] * g->batch[2];
     const int64_t panels = (g->n + PANEL - 1) / PANEL;
@@ -72,9 +75,9 @@ static void RLXK_FN(gemm)(const void *arguments, int32_t worker, int32_t workers
     const bool by_rows = way == BY_TILES ? g->m >= g->n || batches * panels < workers : way != BY_DOTS_OF_COLUMNS;
     const int64_t units = by_rows ? g->m : panels;
     int64_t unit, end;
-    rlxk_share(batches * units, worker, workers, &unit, &end);
+    if (g->symmetric && way == BY_TILES) triangle_share(g->m, worker, workers, &unit, &end);
+    else rlxk_share(batches * units, worker, workers, &unit, &end);
 
-    product x = { .g = g };
     if (way == BY_ACCELERATE) { /* has threads of its own */
         if (worker == 0) run_accelerate(&x, batches);
         return;
@@ -98,6 +101,27 @@ static void RLXK_FN(gemm)(const void *arguments, int32_t worker, int32_t workers
             RLXK_FN(rectangle)(&x, begin, stop, 0, g->n);
         } else {
             RLXK_FN(rectangle)(&x, 0, g->m, begin * PANEL, min(stop * PANEL, g->n));
+        }
+    }
+}
+
+static void RLXK_FN(mirror)(const void *arguments, int32_t worker, int32_t workers) {
+    const rlxk_mirror *m = arguments;
+    const int64_t squares = (m->n + RLXK_LANES - 1) / RLXK_LANES;
+    int64_t begin, end;
+    rlxk_share(squares, worker, workers, &begin, &end);
+    /* From both ends, so that shares are alike: the first rows have little before the diagonal. */
+    for (int64_t at = begin; at < end; at++) {
+        const int64_t j = (at % 2 ? squares - 1 - at / 2 : at / 2) * RLXK_LANES;
+        const int64_t rows = min(m->n - j, RLXK_LANES);
+        for (int64_t i = 0; i < j && rows == RLXK_LANES; i += RLXK_LANES) {
+            VEC x[RLXK_LANES];
+            UNROLL for (int l = 0; l < RLXK_LANES; l++) x[l] = RLXK_FN(load)(m->c + (i + l) * m->row + j);
+            RLXK_FN(transpose)(x);
+            UNROLL for (int l = 0; l < RLXK_LANES; l++) RLXK_FN(store)(m->c + (j + l) * m->row + i, x[l]);
+        }
+        for (int64_t row = j; row < j + rows; row++) {
+            for (int64_t i = rows == RLXK_LANES ? j : 0; i < row; i++) m->c[row * m->row + i] = m->c[i * m->row + row];
         }
     }
 }

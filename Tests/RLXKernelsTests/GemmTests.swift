@@ -288,4 +288,45 @@ private func check(_ at: Case, seed: UInt64) {
         }
         return c
     }
+
+    /// Half of X Xᵀ and its mirror image are all of it, to the last bit, and nothing around it is touched.
+    @Test(arguments: [1, 15, 31, 33, 64, 130]) func symmetricProducts(n: Int) {
+        let k = n == 33 ? 600 : 7
+        var random = Random(seed: UInt64(n))
+        let x = random.floats(n * k)
+        let row = n + 3
+        func run(_ isa: String, isHalf: Bool, workers: Int32) -> [UInt32] {
+            var c = [Float](repeating: .nan, count: n * row)
+            x.withUnsafeBufferPointer { x in
+                c.withUnsafeMutableBufferPointer { c in
+                    var gemm = rlxk_gemm()
+                    (gemm.m, gemm.n, gemm.k, gemm.alpha) = (Int64(n), Int64(n), Int64(k), 1)
+                    (gemm.a_row, gemm.a_col, gemm.b_row, gemm.b_col) = (Int64(k), 1, 1, Int64(k))
+                    (gemm.a, gemm.b, gemm.c, gemm.c_row) = (x.baseAddress, x.baseAddress, c.baseAddress, Int64(row))
+                    gemm.batch = (1, 1, 1)
+                    gemm.symmetric = isHalf ? 1 : 0
+                    let workspace = Workspace(floats: rlxk_gemm_workspace(&gemm, workers))
+                    gemm.workspace = workspace.base
+                    var mirror = rlxk_mirror(c: c.baseAddress, n: Int64(n), row: Int64(row))
+                    withUnsafePointer(to: &gemm) { gemm in
+                        withUnsafePointer(to: &mirror) { mirror in
+                            var list = [
+                                rlxk_instruction(
+                                    run: rlxk_variant(rlxk_gemm_run, isa), arguments: gemm, flags: UInt32(RLXK_BARRIER)),
+                                rlxk_instruction(run: rlxk_variant(rlxk_mirror_run, isa), arguments: mirror, flags: 0),
+                            ]
+                            rlxk_execute(&list, isHalf ? 2 : 1, workers)
+                        }
+                    }
+                }
+            }
+            return c.map(\.bitPattern)
+        }
+        for (isa, _) in variants(of: rlxk_gemm_run) {
+            let whole = run(isa, isHalf: false, workers: 1)
+            for workers in [1, 2, 3, 5] as [Int32] {
+                #expect(run(isa, isHalf: true, workers: workers) == whole, "\(isa), \(workers) workers")
+            }
+        }
+    }
 }

@@ -152,6 +152,8 @@ struct Product {
     var activation = Activation.none
     /// Lies as C does.
     var gate: View?
+    /// Whether C is the same as its transpose, to the last bit.
+    var isSymmetric = false
 }
 
 /// A two-dimensional convolution or a gradient of one, over dense f32 views.

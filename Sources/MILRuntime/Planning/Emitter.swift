@@ -46,7 +46,7 @@ struct Emitter {
         graph = Crops.fuse(graph, results: wanted)
         graph = WindowWinners.fuse(graph, results: wanted)
         graph.keepLive(for: wanted)
-        graph = Epilogues.fuse(graph, results: wanted)
+        graph = Symmetry.mark(Epilogues.fuse(graph, results: wanted), results: wanted)
         (graph, wanted) = PartialUpdates.fuse(graph, results: wanted, inPlace: inPlace)
         let steps = Scheduler.steps(of: graph, inPlace: inPlace)
         var readers: [Int: Int] = [:]

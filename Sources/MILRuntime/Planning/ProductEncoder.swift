@@ -9,20 +9,7 @@ enum ProductEncoder {
         _ product: Product, _ place: RuntimeError.Place, workers: Int, addBuffer: (Int) -> Int
     ) -> [Launch] {
         if product.c.count == 0 { return [] }
-        let rank = product.c.rank
-        var gemm = rlxk_gemm()
-        gemm.m = Int64(product.c.shape[rank - 2])
-        gemm.n = Int64(product.c.shape[rank - 1])
-        gemm.k = Int64(product.a.shape[rank - 1])
-        gemm.a_row = Int64(product.a.strides[rank - 2])
-        gemm.a_col = Int64(product.a.strides[rank - 1])
-        gemm.b_row = Int64(product.b.strides[rank - 2])
-        gemm.b_col = Int64(product.b.strides[rank - 1])
-        gemm.c_row = Int64(product.c.strides[rank - 2])
-        gemm.alpha = 1
-        gemm.activation = product.activation.code
-        gemm.clip = product.activation.bounds
-
+        var gemm = single(product)
         var batch = Batch(product)
         batch.mergeIntoRows(&gemm)
         // What does not fit into the kernel's batch axes becomes launches of their own.
@@ -39,7 +26,7 @@ enum ProductEncoder {
         let count = batch.sizes[..<outer].reduce(1, *)
         for index in 0..<count {
             var rest = index
-            var shift = (a: 0, b: 0, c: 0)
+            var shift = Shift()
             for axis in (0..<outer).reversed() {
                 let position = rest % batch.sizes[axis]
                 rest /= batch.sizes[axis]
@@ -49,12 +36,38 @@ enum ProductEncoder {
             }
             launches.append(launch(gemm, product, place, shift, workers, addBuffer))
         }
+        if product.isSymmetric { launches.append(mirror(product, place)) }
         return launches
     }
 
+    /// The product without its batches and addresses.
+    static func single(_ product: Product) -> rlxk_gemm {
+        let rank = product.c.rank
+        var gemm = rlxk_gemm()
+        gemm.m = Int64(product.c.shape[rank - 2])
+        gemm.n = Int64(product.c.shape[rank - 1])
+        gemm.k = Int64(product.a.shape[rank - 1])
+        gemm.a_row = Int64(product.a.strides[rank - 2])
+        gemm.a_col = Int64(product.a.strides[rank - 1])
+        gemm.b_row = Int64(product.b.strides[rank - 2])
+        gemm.b_col = Int64(product.b.strides[rank - 1])
+        gemm.c_row = Int64(product.c.strides[rank - 2])
+        gemm.alpha = 1
+        gemm.activation = product.activation.code
+        gemm.clip = product.activation.bounds
+        gemm.symmetric = product.isSymmetric ? 1 : 0
+        gemm.batch = (1, 1, 1)
+        return gemm
+    }
+
+    /// How far one launch's operands lie behind the product's.
+    private struct Shift {
+        var (a, b, c) = (0, 0, 0)
+    }
+
     private static func launch(
-        _ gemm: rlxk_gemm, _ product: Product, _ place: RuntimeError.Place, _ shift: (a: Int, b: Int, c: Int),
-        _ workers: Int, _ addBuffer: (Int) -> Int
+        _ gemm: rlxk_gemm, _ product: Product, _ place: RuntimeError.Place, _ shift: Shift, _ workers: Int,
+        _ addBuffer: (Int) -> Int
     ) -> Launch {
         let workspace = withUnsafePointer(to: gemm) { rlxk_gemm_workspace($0, Int32(workers)) }
         let buffer = workspace > 0 ? addBuffer(workspace) : nil
@@ -78,6 +91,19 @@ enum ProductEncoder {
             }
             if let buffer { gemm.workspace = memory.addresses[buffer].assumingMemoryBound(to: Float.self) }
             return UnsafeRawPointer(arguments.store(gemm))
+        }
+    }
+
+    private static func mirror(_ product: Product, _ place: RuntimeError.Place) -> Launch {
+        let c = product.c
+        let size = c.shape[c.rank - 1]
+        return Launch(
+            run: rlxk_mirror_run, places: [place], reads: [c.buffer], writes: [c.buffer],
+            isSerial: Double(size * size) * 0.1 < Launch.serialNanoseconds
+        ) { arguments, memory in
+            let values = memory[c].assumingMemoryBound(to: Float.self)
+            let mirror = rlxk_mirror(c: values, n: Int64(size), row: Int64(c.strides[c.rank - 2]))
+            return UnsafeRawPointer(arguments.store(mirror))
         }
     }
 

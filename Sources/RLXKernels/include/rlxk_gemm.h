@@ -37,6 +37,7 @@ typedef struct rlxk_gemm {
     int32_t activation;
     float clip[2];
     int32_t accumulate;
+    int32_t symmetric; /* m = n, one batch, and C[i][j] is C[j][i]: what lies below the diagonal may be left as it was */
     float alpha;
     float *workspace; /* rlxk_gemm_workspace() floats at a multiple of 64 bytes; not shared with a concurrent run */
 } rlxk_gemm;
@@ -46,6 +47,15 @@ size_t rlxk_gemm_workspace(const rlxk_gemm *gemm, int32_t workers);
 
 /* An rlxk_kernel over an rlxk_gemm. */
 void rlxk_gemm_run(const void *gemm, int32_t worker, int32_t workers);
+
+/* c[j][i] = c[i][j] for i < j < n. */
+typedef struct rlxk_mirror {
+    float *c;
+    int64_t n, row;
+} rlxk_mirror;
+
+/* An rlxk_kernel over an rlxk_mirror. */
+void rlxk_mirror_run(const void *mirror, int32_t worker, int32_t workers);
 
 #ifdef __cplusplus
 }
