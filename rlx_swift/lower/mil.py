@@ -67,7 +67,7 @@ def lower(
     """The graph as a program whose params and buffers are inputs, but for those with values in `baked`.
 
     `target` is the opset, CoreML7 or later. With `portable=False` values may have any rank and no elements,
-    bools enter and leave as they are, and the program may lack inputs: Core ML refuses it and our own runtime takes it.
+    and the program no inputs, which Core ML refuses and our own runtime takes.
 
     Raises LoweringError, and NameNotFoundError, ShapeError or DTypeError for wrong `baked` values.
     """
@@ -81,9 +81,9 @@ def lower(
     return _Lowering(decompose(graph), baked or {}, name, target, portable).result()
 
 
-def boundary_type(type: TensorType, portable: bool = True) -> TensorType:
-    """The type under which a value enters or leaves a program: rank 1 or more, and where it is portable no bool."""
-    return TensorType(type.shape or (1,), i32 if portable and type.dtype is bool_ else type.dtype)
+def boundary_type(type: TensorType) -> TensorType:
+    """The type under which a value enters or leaves a program: rank 1 or more, no bool."""
+    return TensorType(type.shape or (1,), i32 if type.dtype is bool_ else type.dtype)
 
 
 class _Lowering:
@@ -118,7 +118,7 @@ class _Lowering:
                 self._enter(features[kind][name], tensor)
         results = [(outputs[name], t) for name, t in graph.outputs.items()]
         results += [(assigns[name], t) for name, t in graph.assigns.items()]
-        direct = self._made_here(results)
+        direct = _made_here(results)
         for node in self._nodes:
             self._node(node, direct)
         for feature, tensor in results:
@@ -134,7 +134,7 @@ class _Lowering:
                 f"graph {self._graph.name!r}", f"no input reaches its outputs, and {self._target} needs one",
                 'give target="CoreML8"',
             )
-        arrays = {name: self._constants.array(self._boundary_type(self._types[name])) for name in (*ins, *outs)}
+        arrays = {name: self._constants.array(boundary_type(self._types[name])) for name in (*ins, *outs)}
         inputs, outputs = ([self._description(name) for name in names] for names in (ins, outs))
         body = Block([], self._operations, outs)
         function = Function([(name, arrays[name]) for name in ins], self._target, {self._target: body})
@@ -164,8 +164,8 @@ class _Lowering:
     def _enter(self, feature: str, tensor: Tensor) -> None:
         """The value that stands for a fed leaf inside the program."""
         binding: Binding = feature
-        type = self._boundary_type(tensor.type)
-        if type.dtype is not tensor.dtype:
+        type = boundary_type(tensor.type)
+        if tensor.dtype is bool_:
             type = type.with_dtype(bool_)
             binding = self._emit("cast", {"x": binding, "dtype": self._constants.literal("bool", f32)}, type)
         if not tensor.shape:
@@ -176,14 +176,14 @@ class _Lowering:
         """Makes the output `feature`, unless a node did."""
         if direct.get(id(tensor)) == feature:
             return
-        binding, type = self._operand(tensor, named=True), self._boundary_type(tensor.type)
-        if type.dtype is not tensor.dtype:
+        binding, type = self._operand(tensor, named=True), boundary_type(tensor.type)
+        if tensor.dtype is bool_:
             last = {"name": feature} if tensor.shape else {}
             inside = TensorType(tensor.shape, i32)
             binding = self._emit("cast", {"x": binding, "dtype": self._constants.literal("int32", f32)}, inside, **last)
         if not tensor.shape:
             self._emit("expand_dims", {"x": binding, "axes": self._constants.literal((0,), f32)}, type, name=feature)
-        elif type.dtype is tensor.dtype:
+        elif tensor.dtype is not bool_:
             self._emit("identity", {"x": binding}, type, name=feature)
 
     def _emit(self, op: str, inputs: dict[str, Binding], type: TensorType, name: str = "") -> str:
@@ -276,13 +276,11 @@ class _Lowering:
             raise ShapeError(subject, f"expected a value of shape {tensor.shape}, got {value.shape}")
         return value
 
-    def _boundary_type(self, type: TensorType) -> TensorType:
-        return boundary_type(type, self._portable)
 
-    def _made_here(self, results: list[tuple[str, Tensor]]) -> dict[int, str]:
-        """By tensor identity, the output feature that the tensor's own node can make under that name."""
-        direct: dict[int, str] = {}
-        for feature, tensor in results:
-            if isinstance(tensor.producer, Node) and tensor.type == self._boundary_type(tensor.type):
-                direct.setdefault(id(tensor), feature)
-        return direct
+def _made_here(results: list[tuple[str, Tensor]]) -> dict[int, str]:
+    """By tensor identity, the output feature that the tensor's own node can make under that name."""
+    direct: dict[int, str] = {}
+    for feature, tensor in results:
+        if isinstance(tensor.producer, Node) and tensor.shape and tensor.dtype is not bool_:
+            direct.setdefault(id(tensor), feature)
+    return direct
