@@ -48,7 +48,8 @@ def enum_value(library: Native, enum: str, name: str) -> int:
     members = _members(library.ffi, enum)
     value = members.get(f"RLX_{enum.upper()}_{name.upper()}")
     if value is None:
-        known = (member.removeprefix(f"RLX_{enum.upper()}_").lower() for member in sorted(members, key=lambda each: members[each]))
+        by_value = sorted(members, key=lambda member: members[member])
+        known = (member.removeprefix(f"RLX_{enum.upper()}_").lower() for member in by_value)
         raise ConfigError(enum, f"expected one of {', '.join(known)}, got {name!r}")
     return value
 
