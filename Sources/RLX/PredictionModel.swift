@@ -9,7 +9,7 @@ public final class PredictionModel: @unchecked Sendable {
     /// The interface as JSON, for clients in other languages; see `InterfaceText`.
     public let interface: String
     private let evaluator: Evaluator
-    private let lock = NSLock()
+    private let lock = CallLock("model")
 
     /// Loads an `.mlpackage` directory or a bare model file; `function` nil takes the default function.
     ///
@@ -50,30 +50,30 @@ public final class PredictionModel: @unchecked Sendable {
     package func predict(
         _ inputs: [String: Storage], state: PredictionState?
     ) throws(RLXError) -> [(name: String, output: Output)] {
-        lock.lock()
-        defer { lock.unlock() }
-        if let state, state.owner !== self {
-            throw RLXError(.invalidArgument, "the state was made by another model", subject: "state")
-        }
-        do {
-            let states = if let state { state.storage } else { try evaluator.makeStates() }
-            let outputs = try evaluator.run(inputs, states: states)
-            return outputs.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        } catch {
-            throw RLXError(error)
+        try withLock { () throws(RLXError) in
+            if let state, state.owner !== self {
+                throw RLXError(.invalidArgument, "the state was made by another model", subject: "state")
+            }
+            do throws(RuntimeError) {
+                let states = if let state { state.storage } else { try evaluator.makeStates() }
+                let outputs = try evaluator.run(inputs, states: states)
+                return outputs.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+            } catch {
+                throw RLXError(error)
+            }
         }
     }
 
     /// Where the time of a prediction with states of zeros goes, as JSON; see `rlx_model_profile`.
     package func profile(_ inputs: [String: Storage], runs: Int) throws(RLXError) -> String {
-        lock.lock()
-        defer { lock.unlock() }
-        do {
-            return try evaluator.profile(inputs, runs: runs).json()
-        } catch let error as RuntimeError {
-            throw RLXError(error)
-        } catch {
-            throw RLXError(.internal, "the profile cannot be told: \(error)")
+        try withLock { () throws(RLXError) in
+            do {
+                return try evaluator.profile(inputs, runs: runs).json()
+            } catch let error as RuntimeError {
+                throw RLXError(error)
+            } catch {
+                throw RLXError(.internal, "the profile cannot be told: \(error)")
+            }
         }
     }
 
@@ -87,9 +87,7 @@ public final class PredictionModel: @unchecked Sendable {
     }
 
     package func withLock<R>(_ body: () throws(RLXError) -> R) throws(RLXError) -> R {
-        lock.lock()
-        defer { lock.unlock() }
-        return try body()
+        try lock.withLock(body)
     }
 }
 

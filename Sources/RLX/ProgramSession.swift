@@ -169,7 +169,7 @@ public final class ProgramSession: @unchecked Sendable {
     }
 
     /// What was counted so far.
-    public var statistics: Statistics { store.withLock { executor.statistics } }
+    public var statistics: Statistics { store.waiting { executor.statistics } }
 }
 
 extension Executor {

@@ -30,6 +30,8 @@ public struct RLXError: Error, Sendable, Hashable {
         case timeLimit
         /// A call that was asked to stop.
         case interrupted
+        /// A call that would have to wait for another one, made in the middle of one.
+        case busy
     }
 
     /// What kind of fault it is.

@@ -1,12 +1,11 @@
 // Named tensors that stay between steps and are shared by sessions. Knows nothing of programs.
 
-import Foundation
 import MILRuntime
 
 /// Weights and optimizer state by name. Sessions that share a store see each other's updates; calls on a store
 /// and runs of its sessions take turns.
 public final class TensorStore: @unchecked Sendable {
-    private let lock = NSLock()
+    private let lock = CallLock("store")
     private var tensors: [String: Resident] = [:]
 
     /// Holds nothing yet.
@@ -27,7 +26,7 @@ public final class TensorStore: @unchecked Sendable {
 
     /// Copies the tensor to the view, which must have its dtype and shape.
     package func get(_ name: String, dtype: DType, into value: StridedBytes) throws(RLXError) {
-        try withLock { () throws(RLXError) in
+        try lock.reading { () throws(RLXError) in
             guard let tensor = tensors[name] else { throw .noSuchTensor(name) }
             try tensor.feature.check(dtype: dtype, shape: value.shape)
             tensor.current.read(into: value)
@@ -41,22 +40,21 @@ public final class TensorStore: @unchecked Sendable {
 
     /// A copy of the tensor of that name.
     public func get(_ name: String) throws(RLXError) -> Tensor {
-        try withLock { () throws(RLXError) in
+        try lock.reading { () throws(RLXError) in
             guard let tensor = tensors[name] else { throw .noSuchTensor(name) }
             return Tensor(copying: tensor.current.bytes, dtype: tensor.feature.dtype, shape: tensor.feature.shape)
         }
     }
 
     /// What is in the store.
-    public var names: [String] { withLock { tensors.keys.sorted() } }
+    public var names: [String] { lock.waiting { tensors.keys.sorted() } }
 
-    func resident(_ name: String) -> Resident? { withLock { tensors[name] } }
+    func resident(_ name: String) -> Resident? { lock.waiting { tensors[name] } }
 
-    func withLock<R, E>(_ body: () throws(E) -> R) throws(E) -> R {
-        lock.lock()
-        defer { lock.unlock() }
-        return try body()
-    }
+    func withLock<R>(_ body: () throws(RLXError) -> R) throws(RLXError) -> R { try lock.withLock(body) }
+
+    /// For what only looks.
+    func waiting<R>(_ body: () -> R) -> R { lock.waiting(body) }
 }
 
 /// One tensor of a store. The store's lock guards it.

@@ -146,8 +146,13 @@ static void restore_mode(uint64_t mode) { (void)mode; }
 static struct {
     int32_t (*_Atomic ask)(void);
     _Atomic uint64_t thread;
-    int64_t next; /* of that thread alone */
+    int64_t next; /* this and what follows: of that thread alone */
+    bool asking;
 } stop;
+
+static bool is_asked_thread(void) {
+    return atomic_load_explicit(&stop.thread, memory_order_relaxed) == (uint64_t)(uintptr_t)pthread_self();
+}
 
 void rlxk_set_stop(int32_t (*ask)(void), uint64_t thread) {
     atomic_store(&stop.ask, NULL);
@@ -157,14 +162,18 @@ void rlxk_set_stop(int32_t (*ask)(void), uint64_t thread) {
 
 bool rlxk_asked_to_stop(void) {
     int32_t (*ask)(void) = atomic_load_explicit(&stop.ask, memory_order_acquire);
-    if (!ask || atomic_load_explicit(&stop.thread, memory_order_relaxed) != (uint64_t)(uintptr_t)pthread_self()) return false;
+    if (!ask || !is_asked_thread() || stop.asking) return false;
     const int64_t now = now_ns();
     if (now < stop.next) return false;
+    stop.asking = true;
     const int32_t answer = ask();
+    stop.asking = false;
     const int64_t end = now_ns();
     stop.next = end + ASK_NS + ANSWER_SHARE * (end - now);
     return answer != 0;
 }
+
+bool rlxk_is_asking(void) { return is_asked_thread() && stop.asking; }
 
 /* As rlxk_asked_to_stop, from inside a walk: others' code computes in the mode of who called. */
 static bool asked_to_stop_in(uint64_t callers_mode) {
@@ -392,6 +401,7 @@ static size_t walk_alone(
 
 bool rlxk_execute_unless_stopped(const rlxk_instruction *list, size_t count, size_t stoppable, int32_t workers) {
     bool whole = true;
+    if (rlxk_is_asking()) workers = 1; /* the walk that asks has the pool */
     uint64_t mode = flush_subnormals();
     size_t done = walk_alone(list, count, stoppable, workers, mode, &whole);
     if (done < count) {

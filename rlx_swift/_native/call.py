@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ..errors import (
@@ -14,6 +16,7 @@ from ..errors import (
     OutOfMemoryError,
     PackageError,
     RlxError,
+    SessionError,
     ShapeError,
     TimeLimitError,
     UnsupportedError,
@@ -34,7 +37,26 @@ EXCEPTIONS: dict[str, type[RlxError]] = {
     "RLX_STATUS_UNAVAILABLE": DeviceError,
     "RLX_STATUS_INTERNAL": NativeError,
     "RLX_STATUS_TIME_LIMIT": TimeLimitError,
+    "RLX_STATUS_BUSY": SessionError,
 }
+
+
+class Turns:
+    """Has calls that share structs come one after another."""
+
+    def __init__(self, subject: str) -> None:
+        self._lock, self._subject = threading.RLock(), subject
+
+    def lock(self) -> AbstractContextManager[object]:
+        """To be held for one call.
+
+        Raises:
+            SessionError: this thread holds it: a signal handler came into the call, and would wait for ever.
+        """
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            problem = "it is busy with a call that a signal came into; act on the signal after it"
+            raise SessionError(self._subject, problem)
+        return self._lock
 
 
 def call(native: Native, function: Any, *arguments: Any) -> None:

@@ -7,14 +7,13 @@ SessionError. What is not closed goes with the garbage collector.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import ConfigError, SessionError
-from .call import call, check
+from .call import Turns, call, check
 from .loader import Native, native
 from .values import Array, Feature, array_over, counts, enum_value, feature, session_options, struct, tensor, text
 
@@ -232,14 +231,14 @@ class LentRun:
         self._entries = [self._feeds[index] for index in range(len(self._names))]
         self._result_names = [new("char[]", text(name)) for name in results]
         self._targets = new("rlx_target[]", [(name,) for name in self._result_names])
-        self._lock = threading.Lock()
+        self._turns = Turns(type(session).__name__)
 
     def __call__(self, arrays: Iterable[Array], results: Sequence[Array] = ()) -> None:
         session, view = self._session._pointer, self._native.ffi.from_buffer
         views = [view(a if a.flags.c_contiguous else np.ascontiguousarray(a)) for a in arrays]
         targets = [view(a, require_writable=True) for a in results]
         slot = self._native.errors.pointer
-        with self._lock:  # the library reads the structs while other threads of Python's run
+        with self._turns.lock():  # the library reads the structs while other threads of Python's run
             for entry, memory in zip(self._entries, views, strict=True):
                 entry.data, entry.bytes = memory, len(memory)
             for index, memory in enumerate(targets):

@@ -47,7 +47,7 @@ class NativeStatus:
     reason: str = ""
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # signal handlers load too
 
 
 def native() -> Native:
@@ -106,6 +106,7 @@ def _load_once() -> Native:
     missing = [name for name in header.function_names(declarations) if not _has(ffi, lib, name)]
     if missing:
         raise DeviceError(_SUBJECT, f"{path} is older than this package: it lacks {', '.join(missing)}", _remedy())
+    ffi.dlopen(str(path), getattr(os, "RTLD_NODELETE", 0))  # what frees handles is called after the end of `lib` too
     interrupt.install(ffi, lib)
     return Native(ffi, lib, path)
 

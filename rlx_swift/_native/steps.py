@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import interrupt
-from .call import check
+from .call import Turns, check
 from .values import Array, enum_value, struct, text
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Steps:
         self._results = {name: session.buffer(name) for name in records}
         for index, ending in enumerate(records.values()):
             self._records[index].ending = enum_value(self._native, "ending", ending)
-        self._done, self._lock = new("int64_t *"), threading.Lock()
+        self._done, self._turns = new("int64_t *"), Turns(type(session).__name__)
         self._steps = struct(
             self._native, "rlx_steps", feeds=self._feeds, feed_count=len(feeds), records=self._records,
             record_count=len(records),
@@ -50,7 +49,7 @@ class Steps:
         Raises what the first of the runs raises. Before a later one that would raise, the call ends. Where a signal
         handler ended it after some runs, what that raised comes with them.
         """
-        with self._lock:  # the library reads the structs while other threads of Python's run
+        with self._turns.lock():  # the library reads the structs while other threads of Python's run
             return self._call(count, feeds, nanoseconds)
 
     def _call(

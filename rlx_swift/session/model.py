@@ -225,6 +225,7 @@ class _AsItIs:
     """The package's own program on Apple's Core ML: tensors of fixed shape."""
 
     def __init__(self, path: str | os.PathLike[str], function: str | None, device: str) -> None:
+        from .._native.call import Turns
         from .._native.handles import NativeSession, Program, Store
         from .native_device import PREDICTING_UNITS, asked_units
 
@@ -233,15 +234,18 @@ class _AsItIs:
         self.images: dict[str, str] = {}
         self.inputs = {f.name: _type(f) for f in program.inputs}
         self.outputs = {f.name: _type(f) for f in program.outputs}
+        self._turns = Turns("model")  # from the writing of feeds to the reading of results
         self._session = NativeSession(program, Store(), device=device, units=asked_units(PREDICTING_UNITS))
         self._feeds = {name: self._session.buffer(name) for name in self.inputs}
         self._results = {name: self._session.buffer(name) for name in self.outputs}
 
     def predict(self, feeds: Mapping[str, Any], state: State | None) -> dict[str, Any]:
-        for name, array in feeding.checked(self.inputs, feeds).items():
-            np.copyto(self._feeds[name], array)
-        self._session.run()
-        return {name: np.array(buffer) for name, buffer in self._results.items()}
+        arrays = feeding.checked(self.inputs, feeds)
+        with self._turns.lock():
+            for name, array in arrays.items():
+                np.copyto(self._feeds[name], array)
+            self._session.run()
+            return {name: np.array(buffer) for name, buffer in self._results.items()}
 
     def make_state(self) -> State:
         return State({})

@@ -54,8 +54,10 @@ class NativeExecutable:
     """One lowered program, planned for one store; small feeds and results are the session's own memory."""
 
     def __init__(self, made: Artifact, store: NativeStore, device: str, units: str) -> None:
+        from .._native.call import Turns
         from .._native.handles import NativeSession, Program
 
+        self._turns = Turns("session")  # from the writing of feeds to the reading of results
         self._made, self._ranges, self._store = made, made.ranges, store
         self._holed = {name: range for name, range in self._ranges.items() if range.replaced}
         self._session = NativeSession(
@@ -85,15 +87,17 @@ class NativeExecutable:
 
     def run(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float] = NO_SCALARS) -> dict[str, np.ndarray]:
         fresh = {name: np.empty_like(self._results[name][0]) for name in self._fresh}
-        self._run(feeds, scalars, fresh)
-        return {
-            name: fresh[name].reshape(type.shape) if name in fresh else _result(buffer, type)
-            for name, (buffer, type) in self._results.items()
-        }
+        with self._turns.lock():
+            self._run(feeds, scalars, fresh)
+            return {
+                name: fresh[name].reshape(type.shape) if name in fresh else _result(buffer, type)
+                for name, (buffer, type) in self._results.items()
+            }
 
     def run_scalars(self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float]) -> dict[str, float]:
-        self._run(feeds, scalars)
-        return {name: buffer.item() for name, (buffer, _) in self._results.items()}
+        with self._turns.lock():
+            self._run(feeds, scalars)
+            return {name: buffer.item() for name, (buffer, _) in self._results.items()}
 
     def _run(
         self, feeds: Mapping[str, np.ndarray], scalars: Mapping[str, float],

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rlx_swift as rlx
+from rlx_swift.errors import SessionError
 from tests.model_files import convert, tensor
 from tests.training_cases import DEVICES, UPDATES
 
@@ -133,3 +134,50 @@ def test_updates_and_their_count_agree(what, fused, device):
         assert ts.param("W") == -ts.steps
     ts.discard_accumulated()
     assert ts.steps > 10
+
+
+@pytest.fixture(scope="module")
+def squares():
+    g = rlx.Graph("squares")
+    x = g.input("x", (200, 200))
+    g.set_outputs({"y": x @ x})
+    return rlx.Session("cpu").compile(g)
+
+
+ONES = {"x": np.ones((200, 200), np.float32)}
+
+
+@pytest.mark.native
+def test_a_handler_uses_the_library_in_the_middle_of_a_step(slow, squares):
+    """Weights are those from before the step and other graphs run; what would have to wait for the step fails."""
+    seen = {}
+
+    def handle(*_):
+        seen["W"], seen["y"] = slow.param("W"), squares.run(ONES)["y"]
+        for call in (lambda: slow.step(BATCH), lambda: slow.set_params({"W": np.zeros((SIZE, SIZE))})):
+            with pytest.raises(SessionError, match="a signal came into"):
+                call()
+        raise Alarm
+
+    ends(lambda: slow.step(BATCH), handle, 0.15, Alarm)
+    np.testing.assert_array_equal(seen["W"], np.eye(SIZE))
+    np.testing.assert_array_equal(seen["y"], np.full((200, 200), 200))
+    assert slow.steps == 0
+    np.testing.assert_array_equal(slow.param("W"), np.eye(SIZE))
+
+
+@pytest.mark.native
+def test_a_handler_uses_the_library_in_the_middle_of_a_prediction(slow, squares, tmp_path):
+    slow.export(tmp_path / "slow.mlpackage", outputs=["y"])
+    squares.save(tmp_path / "squares.mlpackage")
+    model, other = (rlx.load_model(tmp_path / f"{name}.mlpackage", device="cpu") for name in ("slow", "squares"))
+    seen = []
+
+    def handle(*_):
+        seen.append(other.predict(ONES)["y"])
+        with pytest.raises(SessionError, match="a signal came into"):
+            model.predict(BATCH)
+        raise Alarm
+
+    ends(lambda: model.predict(BATCH), handle, 0.15, Alarm)
+    np.testing.assert_array_equal(seen, [np.full((200, 200), 200)])

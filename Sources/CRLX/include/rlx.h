@@ -52,7 +52,8 @@ typedef enum rlx_status {
     RLX_STATUS_UNAVAILABLE = 10,     /* the device is not present on this system */
     RLX_STATUS_INTERNAL = 11,        /* a fault of ours */
     RLX_STATUS_TIME_LIMIT = 12,      /* a prediction was given up after the time that it was allowed */
-    RLX_STATUS_INTERRUPTED = 13      /* the call was asked to stop; nothing was changed */
+    RLX_STATUS_INTERRUPTED = 13,     /* the call was asked to stop; nothing was changed */
+    RLX_STATUS_BUSY = 14             /* a call from inside of `ask` that would have to wait for another one */
 } rlx_status;
 
 /* Values are those of MIL's DataType. Programs and sessions take bool, f16, f32 and i32; models take all. */
@@ -230,7 +231,8 @@ const char *rlx_isa(void);
 
 /* Has `ask` asked about every 20 ms, by calls on the thread `thread` (a pthread_t) that run programs on the cpu: anything
  * but 0 ends the call, before its next operation, with INTERRUPTED. A session's run that has begun to write weights is
- * not ended. NULL: nobody is asked. `ask` must be good to call until then. */
+ * not ended. NULL: nobody is asked. `ask` must be good to call until then. It may call this library: the store of the
+ * session that asks can be read; what must wait for that call, or for another thread's, fails with BUSY. */
 void rlx_set_interrupt(int32_t (*ask)(void), uint64_t thread);
 
 /* `path` is an .mlpackage directory or a bare model file. `function` may be NULL: the default one. */

@@ -46,6 +46,10 @@ void rlxk_set_stop(int32_t (*ask)(void), uint64_t thread);
 /* Asks, unless that was done a moment ago. */
 bool rlxk_asked_to_stop(void);
 
+/* Whether this thread is inside of `ask`. What it calls then must not wait for others, who may wait for its walk; walks
+ * are done by it alone. */
+bool rlxk_is_asking(void);
+
 /* Cores that the process may use, or RLX_NUM_THREADS when that is set to a positive number. */
 int32_t rlxk_default_workers(void);
 
