@@ -23,6 +23,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests" / "networks"
+PAUSE = 0.1  # seconds
 BUFFERS = 16  # of the decoder's cache before the token that is timed
 
 # The small sizes are those of the tests.
@@ -175,7 +176,9 @@ SIDES = {"rlx": Ours, "ort": Theirs}
 
 
 def block(predict, feeds, seconds):
-    """Seconds a prediction, over a block of them."""
+    """Seconds a prediction, over a block of them: after a pause, since the other side's threads still spin a while."""
+    time.sleep(PAUSE)
+    predict(feeds)
     count, start = 0, time.perf_counter()
     while (passed := time.perf_counter() - start) < seconds:
         predict(feeds)
