@@ -251,10 +251,15 @@ def test_a_weight_file_that_lacks_the_constant():
             Lifting(Opened(package.model, package.data, lambda name, data=damaged: data)).graph()
 
 
-@pytest.mark.parametrize("path", ["neural.mlmodel", "README.md", "gone.mlpackage", "."])
-def test_files_that_are_no_programs(path):
+@pytest.mark.parametrize("path", ["README.md", "gone.mlpackage", "."])
+def test_files_that_are_no_models(path):
     with pytest.raises(PackageError):
         rlx.lift(FIXTURES / path)
+
+
+def test_models_of_another_kind():
+    with pytest.raises(UnsupportedError, match="it is a neural network"):
+        rlx.lift(FIXTURES / "neural.mlmodel")
 
 
 def test_every_fixture_is_lifted_or_refused_with_our_own_errors():

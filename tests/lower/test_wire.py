@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rlx_swift as rlx
-from rlx_swift.errors import PackageError
+from rlx_swift.errors import PackageError, UnsupportedError
 from rlx_swift.lower.decode import decode
 from rlx_swift.lower.encode import encode
 from rlx_swift.lower.mil import lower
@@ -156,7 +156,7 @@ def test_types_nested_without_end_are_refused() -> None:
 
 
 def test_other_models_are_refused_by_name() -> None:
-    with pytest.raises(PackageError, match="got neural network"):
+    with pytest.raises(UnsupportedError, match="it is a neural network"):
         decode((FIXTURES / "neural.mlmodel").read_bytes())
 
 
