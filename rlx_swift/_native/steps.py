@@ -71,13 +71,19 @@ class Steps:
             alive.append(memory)
         self._steps.count, self._steps.nanoseconds, self._done[0] = count, nanoseconds, 0
         slot, run = self._native.errors.pointer, self._native.lib.rlx_session_run_steps
-        status = run(self._session._pointer, self._steps, self._done, slot)
-        done, raised = self._done[0], None
+        session, late = self._session._pointer, None
+        try:
+            status = run(session, self._steps, self._done, slot)
+        except BaseException as error:  # a signal handler's: it came when the runs had been made
+            status, late = 0, error
+        done, raised = self._done[0], late
         self._session.runs += done
-        if status and done:
-            raised = interrupt.taken()
+        if late is None and not done:
+            check(self._native, status, slot)
+        elif slot[0]:
+            raised = interrupt.taken() or late
             self._native.lib.rlx_error_destroy(slot[0])
             slot[0] = null
-        else:
-            check(self._native, status, slot)
+        if raised is not None and not done:
+            raise raised
         return done, {name: array[:done] for name, array in results.items()}, raised

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,31 @@ def test_calls_from_two_threads_do_not_mix() -> None:
 
     assert call(1.0, start) == W.sum() + 6
     other.join()
+
+
+def test_runs_are_told_though_a_signal_comes_as_their_call_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, session = step_session()
+    run, late = Steps(session, ["x", "ids"], {"total": "none"}), TimeoutError()
+    library = run._native
+
+    def run_steps(*arguments: Any) -> None:
+        library.lib.rlx_session_run_steps(*arguments)
+        raise late
+
+    lib = SimpleNamespace(rlx_session_run_steps=run_steps, rlx_error_destroy=library.lib.rlx_error_destroy)
+    errors = SimpleNamespace(pointer=library.errors.pointer)
+    monkeypatch.setattr(run, "_native", SimpleNamespace(ffi=library.ffi, lib=lib, errors=errors))
+    ones, ids = (np.ones((3, 2, 3), np.float32), None), np.zeros((3, 2), np.int32)
+    done, results, raised = run(3, [ones, (ids, None)], 0)
+    assert (done, raised) == (3, late)
+    np.testing.assert_array_equal(results["total"].ravel(), W.sum() + 6 * np.arange(1, 4))
+    assert session.unheard() == 0
+    ids[1, 0] = 9  # the second run is refused
+    assert run(3, [ones, (ids, None)], 0)[::2] == (1, late)
+    ids[0, 0] = 9
+    with pytest.raises(TimeoutError):
+        run(3, [ones, (ids, None)], 0)
+    np.testing.assert_array_equal(store.get("w", np.empty_like(W)), W + 4)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.bool_])
