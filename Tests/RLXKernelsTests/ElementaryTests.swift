@@ -157,6 +157,9 @@ struct ElementaryTests {
                 let want = rest == 0 ? Float(signOf: y, magnitudeOf: 0) : (rest < 0) != (y < 0) ? rest + y : rest
                 let agrees = mod == want && (mod != 0 || mod.sign == y.sign) || mod.isNaN && want.isNaN
                 #expect(agrees, "\(isa): \(x) mod \(y) is \(mod)")
+                if x == 0, y != 0, !y.isNaN {
+                    #expect(quotient == 0 && quotient.sign == (x / y).sign, "\(isa): \(x) over \(y) is \(quotient)")
+                }
                 guard y.isFinite, abs(Double(x) / Double(y)) < 0x1p24 else { continue }
                 #expect(Double(quotient) == floor(Double(x) / Double(y)), "\(isa): \(x) over \(y) is \(quotient)")
             }
