@@ -200,7 +200,7 @@ static inline float rlxk_softplus(float x) {
 }
 
 /* max(x, 0) - |x| Phi(-|x|), by the logarithm of the normal distribution function on [0, 5.75]; beyond it is nothing
- * left of the last term. 2.3 ulp where x is positive, 4.2e-8 where it is negative. */
+ * left of the last term. 2.4 ulp where x is positive, 5e-8 where it is negative. */
 static inline float rlxk_gelu(float x) {
     const float a = rlxk_abs(x);
     const float t = a > 5.75f ? 5.75f : a;
