@@ -24,9 +24,8 @@ enum {
     LONGEST_UNPACKED_PANEL = 1 << 18, /* floats from a panel's first row to its last */
     FEWEST_ROWS_TO_PACK = 96,         /* below, packing costs more than it gains */
     FEWEST_COLUMNS_TO_PACK = 256,     /* the same for rows of A */
-    FAR_APART = 512,                  /* rows of B so many floats apart meet in a few sets of the first-level cache; */
-    MANY_ROWS_TO_PACK = 192,          /* for so many rows packing gains even then, */
-    FEW_FLOATS_TO_PACK = 1 << 17,     /* while B and its copy stay in the second-level cache */
+    FAR_APART = 512,                  /* rows of B so many floats apart meet in a few sets of the first-level cache: */
+    MANY_ROWS_TO_PACK = 192,          /* for so many rows packing gains even then */
     PAGE_FLOATS = 1024,               /* rows or columns of A so far apart meet in few sets of a cache */
     MOST_TILE_ROWS = 16,              /* of any instruction set, in whole vectors */
     MOST_ROWS_IN_A_SET = 8,           /* of the first-level cache */
@@ -108,7 +107,7 @@ static inline int64_t group_columns(const rlxk_gemm *g) {
 static inline bool packs_panels(const rlxk_gemm *g) {
     if (g->b_col != 1) return true;
     if (g->m >= FEWEST_ROWS_TO_PACK && depth(g) * g->b_row > LONGEST_UNPACKED_PANEL) return true;
-    return g->m >= MANY_ROWS_TO_PACK && g->b_row >= FAR_APART && depth(g) * g->n <= FEW_FLOATS_TO_PACK;
+    return g->m >= MANY_ROWS_TO_PACK && g->b_row >= FAR_APART;
 }
 
 /* Whether A's rows, or its columns where those are contiguous, lie so far apart that a tile's part of A does not stay in
