@@ -16,9 +16,6 @@ enum {
     DEEPEST = 512,          /* part of k between two visits of C: a tile's rows of A stay in the first-level cache */
     GROUP_FLOATS = 1 << 18, /* of B in a block: half of a second-level cache of 2 MB */
     PANEL_COLUMNS = 32,     /* at most, whatever the instruction set */
-    WIDE_COLUMNS = 48,      /* of a wide panel, where there are */
-    PANELS = 96,            /* columns of several panels of either kind */
-    MANY_COLUMNS = 512,     /* beside which an empty part of one tile counts little */
     LINE_FLOATS = 16,       /* of a cache line */
 
     LONGEST_UNPACKED_PANEL = 1 << 18, /* floats from a panel's first row to its last */
@@ -100,8 +97,8 @@ static inline int64_t depth(const rlxk_gemm *g) { return (g->k + depth_parts(g) 
 
 /* Columns of B that are worked on together. */
 static inline int64_t group_columns(const rlxk_gemm *g) {
-    int64_t columns = GROUP_FLOATS / (depth(g) + 1) / PANELS * PANELS;
-    return columns > PANELS ? columns : PANELS;
+    int64_t columns = GROUP_FLOATS / (depth(g) + 1) / PANEL_COLUMNS * PANEL_COLUMNS;
+    return columns > PANEL_COLUMNS ? columns : PANEL_COLUMNS;
 }
 
 static inline bool packs_panels(const rlxk_gemm *g) {
@@ -130,10 +127,8 @@ static inline int64_t packed_floats(const rlxk_gemm *g) {
     case BY_ACCELERATE: return 0;
     case BY_TILES: break;
     }
-    const int64_t columns = min(g->n, group_columns(g));
-    const int64_t in_panels = (columns + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS;
-    const int64_t in_wide = (columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS * WIDE_COLUMNS;
-    return packs_panels(g) ? depth(g) * (in_panels > in_wide ? in_panels : in_wide) : 0;
+    const int64_t columns = (min(g->n, group_columns(g)) + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS;
+    return packs_panels(g) ? depth(g) * columns : 0;
 }
 
 /* Rows of equal parts of what lies on and above the diagonal. */

@@ -3,12 +3,6 @@
 #include "pack_body.h"
 #include "gemm_thin_body.h"
 
-/* The columns of a panel: wide unless what remains behind wide ones would leave most of a tile empty. */
-INLINE int64_t RLXK_FN(panel_columns)(int64_t columns) {
-    const int64_t rest = columns % WIDE_PANEL;
-    return columns <= 2 * PANEL || (columns < MANY_COLUMNS && rest > 0 && rest <= RLXK_LANES) ? PANEL : WIDE_PANEL;
-}
-
 /* Rows x columns, over k's part [k_begin, k_end). */
 static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end, int64_t column_begin,
                            int64_t column_end, int64_t k_begin, int64_t k_end) {
@@ -16,24 +10,21 @@ static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end,
     const bool first = k_begin == 0, last = k_end == g->k;
     const int64_t k = k_end - k_begin;
     const float *b = x->b + k_begin * g->b_row;
-    const int64_t panel = x->packed ? RLXK_FN(panel_columns)(column_end - column_begin) : PANEL;
-    if (g->symmetric) column_begin += (row_begin > column_begin ? row_begin - column_begin : 0) / panel * panel;
+    if (g->symmetric) column_begin += (row_begin > column_begin ? row_begin - column_begin : 0) / PANEL * PANEL;
     if (x->packed) {
-        for (int64_t j = column_begin; j < column_end; j += panel) {
-            int64_t columns = min(column_end - j, panel);
-            RLXK_FN(pack_panel)(x->packed + (j - column_begin) * k, b + j * g->b_col, k, columns, panel, g->b_row,
-                                g->b_col);
+        for (int64_t j = column_begin; j < column_end; j += PANEL) {
+            int64_t columns = min(column_end - j, PANEL);
+            RLXK_FN(pack)(x->packed + (j - column_begin) * k, b + j * g->b_col, k, columns, g->b_row, g->b_col);
         }
     }
 
     rlxk_tile tile = {
         .a_row = g->a_row, .a_col = g->a_col, .runs = 1, .a_runs = rlxk_one_run, .b_runs = rlxk_one_run, .k = k,
-        .b_row = x->packed ? panel : g->b_row, .c_row = g->c_row, .alpha = g->alpha,
+        .b_row = x->packed ? PANEL : g->b_row, .c_row = g->c_row, .alpha = g->alpha,
         .accumulate = g->accumulate || !first, .relu = last && g->activation == RLXK_ACT_RELU,
         .clip = last && g->activation == RLXK_ACT_CLIP ? g->clip : NULL,
     };
-    const int64_t tile_rows = panel == PANEL ? TILE_ROWS : WIDE_ROWS;
-    int64_t rows = row_end - row_begin, row_blocks = (rows + tile_rows - 1) / tile_rows;
+    int64_t rows = row_end - row_begin, row_blocks = (rows + TILE_ROWS - 1) / TILE_ROWS;
     for (int64_t block = 0; block < row_blocks; block++) {
         int64_t i = row_begin + rows * block / row_blocks, next = row_begin + rows * (block + 1) / row_blocks;
         tile.a = x->a + i * g->a_row + k_begin * g->a_col;
@@ -43,13 +34,13 @@ static void RLXK_FN(block)(const product *x, int64_t row_begin, int64_t row_end,
             tile.a_row = 1;
             tile.a_col = ROW_PITCH;
         }
-        const int64_t above = g->symmetric && i > column_begin ? (i - column_begin) / panel * panel : 0;
-        for (int64_t j = column_begin + above; j < column_end; j += panel) {
+        const int64_t above = g->symmetric && i > column_begin ? (i - column_begin) / PANEL * PANEL : 0;
+        for (int64_t j = column_begin + above; j < column_end; j += PANEL) {
             tile.b = x->packed ? x->packed + (j - column_begin) * k : b + j;
             tile.c = x->c + i * g->c_row + j;
             tile.bias = last && g->bias ? g->bias + j : NULL;
             tile.gate = last && g->gate ? x->gate + i * g->c_row + j : NULL;
-            RLXK_FN(tile_run)(&tile, next - i, min(column_end - j, panel));
+            RLXK_FN(tile_run)(&tile, next - i, min(column_end - j, PANEL));
         }
     }
 }

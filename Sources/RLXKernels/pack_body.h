@@ -35,10 +35,7 @@ INLINE void RLXK_FN(transpose)(VEC *x) {
 }
 
 #define ADD_HALVES(x, h) \
-    UNROLL for (int i = 0; i < (h); i++) {                                                                         \
-        VEC upper = x[i], lower = x[i + (h)];                                                                      \
-        x[i] = SHUFFLE(upper, lower, FIRST_HALVES, h) + SHUFFLE(upper, lower, SECOND_HALVES, h);                   \
-    }
+    UNROLL for (int i = 0; i < (h); i++) x[i] = SHUFFLE(x[i], x[i + (h)], FIRST_HALVES, h) + SHUFFLE(x[i], x[i + (h)], SECOND_HALVES, h);
 
 /* Lane i is the total of x[i], all of them in the same order; x is spent. */
 INLINE VEC RLXK_FN(totals)(VEC *x) {
@@ -59,21 +56,15 @@ INLINE VEC RLXK_FN(totals)(VEC *x) {
 #undef FIRST_HALVES
 #undef SHUFFLE
 
-INLINE void RLXK_FN(copy_rows)(float *to, const float *from, int64_t k, int vectors, int64_t row) {
-    for (int64_t p = 0; p < k; p++, from += row, to += vectors * RLXK_LANES) {
-        UNROLL for (int v = 0; v < vectors; v++) {
-            RLXK_FN(store)(to + v * RLXK_LANES, RLXK_FN(load)(from + v * RLXK_LANES));
-            __builtin_prefetch(from + 16 * row + v * RLXK_LANES);
+/* to[p][0 ..< PANEL] = from[p * row + j * col] for p < k, j < columns. */
+static void RLXK_FN(pack)(float *to, const float *from, int64_t k, int64_t columns, int64_t row, int64_t col) {
+    if (col == 1 && columns == PANEL) {
+        for (int64_t p = 0; p < k; p++, from += row, to += PANEL) {
+            UNROLL for (int v = 0; v < TILE_VECTORS; v++) {
+                RLXK_FN(store)(to + v * RLXK_LANES, RLXK_FN(load)(from + v * RLXK_LANES));
+                __builtin_prefetch(from + 16 * row + v * RLXK_LANES);
+            }
         }
-    }
-}
-
-/* to[p * panel + j] = from[p * row + j * col] for p < k, j < columns; panel is PANEL or WIDE_PANEL. */
-static void RLXK_FN(pack_panel)(float *to, const float *from, int64_t k, int64_t columns, int64_t panel, int64_t row,
-                                int64_t col) {
-    if (col == 1 && columns == panel) {
-        if (panel == PANEL) RLXK_FN(copy_rows)(to, from, k, TILE_VECTORS, row);
-        else RLXK_FN(copy_rows)(to, from, k, WIDE_VECTORS, row);
         return;
     }
     int64_t j = 0, whole = row == 1 ? k / RLXK_LANES * RLXK_LANES : 0;
@@ -82,19 +73,15 @@ static void RLXK_FN(pack_panel)(float *to, const float *from, int64_t k, int64_t
             VEC x[RLXK_LANES];
             UNROLL for (int i = 0; i < RLXK_LANES; i++) x[i] = RLXK_FN(load)(from + p + (j + i) * col);
             RLXK_FN(transpose)(x);
-            UNROLL for (int i = 0; i < RLXK_LANES; i++) RLXK_FN(store)(to + (p + i) * panel + j, x[i]);
+            UNROLL for (int i = 0; i < RLXK_LANES; i++) RLXK_FN(store)(to + (p + i) * PANEL + j, x[i]);
         }
         for (int64_t p = whole; p < k; p++) {
-            for (int64_t i = j; i < j + RLXK_LANES; i++) to[p * panel + i] = from[p * row + i * col];
+            for (int64_t i = j; i < j + RLXK_LANES; i++) to[p * PANEL + i] = from[p * row + i * col];
         }
     }
     for (; j < columns; j++) {
-        for (int64_t p = 0; p < k; p++) to[p * panel + j] = from[p * row + j * col];
+        for (int64_t p = 0; p < k; p++) to[p * PANEL + j] = from[p * row + j * col];
     }
-}
-
-static inline void RLXK_FN(pack)(float *to, const float *from, int64_t k, int64_t columns, int64_t row, int64_t col) {
-    RLXK_FN(pack_panel)(to, from, k, columns, PANEL, row, col);
 }
 
 /* to[p * ROW_PITCH + i] = from[i * row + p * col] for p < k, i < rows, at most TILE_ROWS; what lies between is undefined. */

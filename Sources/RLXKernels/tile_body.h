@@ -2,82 +2,45 @@
  * for isa_each.h). */
 #include "vec_body.h"
 
-/* The next row of B, which is behind `ahead` if it `fetches`. */
-INLINE void RLXK_FN(load_row)(VEC *of_b, const float *b, int vectors, bool full, int32_t tail, const float *ahead,
-                              bool fetches) {
-    UNROLL for (int v = 0; v < vectors; v++) {
-        of_b[v] = RLXK_FN(load_of)(b, v, vectors, full, tail);
-        if (fetches) __builtin_prefetch(ahead + v * RLXK_LANES);
-    }
-}
-
-/* Adds k products to each sum; strides of A in bytes. Other threads of the core take what instructions it saves: nothing
- * is fetched that is read in order anyway, and pointers move every fourth step where they can. */
-INLINE void RLXK_FN(add_products)(VEC sum[TILE_ROWS][WIDE_VECTORS], int rows, int vectors, bool full, int32_t tail,
-                                  const char *first, int64_t a_row, int64_t a_col, const float *b, int64_t b_row,
-                                  const float *ahead, bool fetches, int64_t k) {
-    VEC of_b[WIDE_VECTORS];
-#define ADD_PRODUCT(of_a)                                                                            \
-    RLXK_FN(load_row)(of_b, b, vectors, full, tail, ahead, fetches);                                 \
-    UNROLL for (int i = 0; i < rows; i++) {                                                          \
-        VEC x = *(const float *)(of_a);                                                              \
-        UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += x * of_b[v];                           \
-    }                                                                                                \
-    b += b_row;                                                                                      \
-    ahead += b_row;
-
-    if (a_row == sizeof(float)) {
-        for (int64_t p = 0; p < k; p++) {
-            if (vectors > 1) __builtin_prefetch(first + 8 * a_col);
-            ADD_PRODUCT(first + i * sizeof(float))
-            first += a_col;
-        }
-        return;
-    }
-
-    /* A pointer for every fourth row, as hidden bytes, again whenever they move: otherwise the compiler keeps one for each
-     * row, more than there are registers, or walks one down the rows, each step waiting for the one before. */
-    int64_t three_rows = 3 * a_row;
-    __asm__("" : "+r"(three_rows));
-    const char *a[(TILE_ROWS + 3) / 4];
-#define MOVE(bytes, ...)                       \
-    UNROLL for (int q = 0; 4 * q < rows; q++) { \
-        a[q] = (bytes) + (__VA_ARGS__);         \
-        __asm__("" : "+r"(a[q]));               \
-    }
-#define ROW (a[i / 4] + (i % 4 == 0 ? 0 : i % 4 == 1 ? a_row : i % 4 == 2 ? 2 * a_row : three_rows))
-    MOVE(first, 4 * q * a_row)
-    for (; a_col == sizeof(float) && k >= 4; k -= 4) {
-        UNROLL for (size_t p = 0; p < 4; p++) { ADD_PRODUCT(ROW + p * sizeof(float)) }
-        MOVE(a[q], 4 * a_col)
-    }
-    for (; k > 0; k--) {
-        if (vectors > 1) __builtin_prefetch(a[0] + 8 * a_col);
-        ADD_PRODUCT(ROW)
-        MOVE(a[q], a_col)
-    }
-#undef ROW
-#undef MOVE
-#undef ADD_PRODUCT
-}
-
 INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) {
-    VEC sum[TILE_ROWS][WIDE_VECTORS];
+    VEC sum[TILE_ROWS][TILE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = 0;
     }
     const int32_t tail = t->tail;
-    const int64_t b_row = t->b_row;
-    const bool fetches = vectors > 1 && (b_row > vectors * RLXK_LANES || t->runs > 1);
+
+    /* A pointer for every fourth row, as hidden bytes, again in every step: otherwise the compiler keeps a pointer for
+     * each row, more than there are registers, or walks one down the rows, each step waiting for the one before. */
+    const int64_t a_row = t->a_row * 4, a_col = t->a_col * 4, b_row = t->b_row;
+    int64_t three_rows = 3 * a_row;
+    __asm__("" : "+r"(three_rows));
     for (int64_t run = 0; run < t->runs; run++) {
-        const char *a = (const char *)(t->a + t->a_runs[run]);
         const float *b = t->b + t->b_runs[run];
         const float *ahead = run + 4 < t->runs ? t->b + t->b_runs[run + 4] : b + 12 * b_row;
-#define ADD_PRODUCTS(fetches)                                                                                         \
-    RLXK_FN(add_products)(sum, rows, vectors, full, tail, a, t->a_row * 4, t->a_col * 4, b, b_row, ahead, fetches, t->k)
-        if (fetches) ADD_PRODUCTS(true);
-        else ADD_PRODUCTS(false);
-#undef ADD_PRODUCTS
+        const char *a[(TILE_ROWS + 3) / 4];
+        UNROLL for (int q = 0; 4 * q < rows; q++) {
+            a[q] = (const char *)(t->a + t->a_runs[run]) + 4 * q * a_row;
+            __asm__("" : "+r"(a[q]));
+        }
+        for (int64_t p = 0; p < t->k; p++) {
+            VEC b_of[TILE_VECTORS];
+            UNROLL for (int v = 0; v < vectors; v++) {
+                b_of[v] = RLXK_FN(load_of)(b, v, vectors, full, tail);
+                if (vectors > 1) __builtin_prefetch(ahead + v * RLXK_LANES);
+            }
+            if (vectors > 1) __builtin_prefetch(a[0] + 8 * a_col);
+            UNROLL for (int i = 0; i < rows; i++) {
+                int64_t offset = i % 4 == 0 ? 0 : i % 4 == 1 ? a_row : i % 4 == 2 ? 2 * a_row : three_rows;
+                VEC x = *(const float *)(a[i / 4] + offset);
+                UNROLL for (int v = 0; v < vectors; v++) sum[i][v] += x * b_of[v];
+            }
+            UNROLL for (int q = 0; 4 * q < rows; q++) {
+                a[q] += a_col;
+                __asm__("" : "+r"(a[q]));
+            }
+            b += b_row;
+            ahead += b_row;
+        }
     }
 
 #define EACH_SUM                          \
@@ -149,23 +112,12 @@ EACH_ROWS(TILE_FUNCTION, 1, 0)
 EACH_ROWS(TILE_FUNCTION, 1, 1)
 EACH_ROWS(TILE_FUNCTION, 2, 0)
 EACH_ROWS(TILE_FUNCTION, 2, 1)
-#if WIDE_VECTORS > TILE_VECTORS
-#define EACH_WIDE(X, ...)                                                                                            \
-    X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)      \
-    X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__)
-EACH_WIDE(TILE_FUNCTION, 3, 0)
-EACH_WIDE(TILE_FUNCTION, 3, 1)
-#endif
 
 RLXK_FN(tile_table) RLXK_FN(rlxk_tiles) = {
     { { EACH_ROWS(TILE_NAME, 1, 0) }, { EACH_ROWS(TILE_NAME, 1, 1) } },
     { { EACH_ROWS(TILE_NAME, 2, 0) }, { EACH_ROWS(TILE_NAME, 2, 1) } },
-#if WIDE_VECTORS > TILE_VECTORS
-    { { EACH_WIDE(TILE_NAME, 3, 0) }, { EACH_WIDE(TILE_NAME, 3, 1) } },
-#endif
 };
 
 #undef EACH_ROWS
-#undef EACH_WIDE
 #undef TILE_FUNCTION
 #undef TILE_NAME

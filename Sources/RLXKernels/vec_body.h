@@ -12,20 +12,7 @@
 #define ROW_PITCH ((TILE_ROWS + RLXK_LANES - 1) / RLXK_LANES * RLXK_LANES)
 #undef TILE_VECTORS
 #define TILE_VECTORS 2
-#undef PANEL
 #define PANEL (TILE_VECTORS * RLXK_LANES)
-
-/* Tiles of fewer rows and more columns, where those are many: fewer instructions for as many sums. */
-#undef WIDE_ROWS
-#undef WIDE_VECTORS
-#if RLXK_LANES == 16
-#define WIDE_ROWS 9
-#define WIDE_VECTORS 3
-#else
-#define WIDE_ROWS TILE_ROWS
-#define WIDE_VECTORS TILE_VECTORS
-#endif
-#define WIDE_PANEL (WIDE_VECTORS * RLXK_LANES)
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -72,11 +59,11 @@ INLINE VEC RLXK_FN(load_of)(const float *row, int v, int vectors, bool full, int
     return full || v + 1 < vectors ? RLXK_FN(load)(p) : RLXK_FN(load_first)(p, tail);
 }
 
-/* [vectors - 1][whether the last vector is full][rows - 1]; wide tiles have at most WIDE_ROWS. */
-typedef void (*const RLXK_FN(tile_table)[WIDE_VECTORS][2][TILE_ROWS])(const rlxk_tile *);
+/* [vectors - 1][whether the last vector is full][rows - 1] */
+typedef void (*const RLXK_FN(tile_table)[TILE_VECTORS][2][TILE_ROWS])(const rlxk_tile *);
 extern RLXK_FN(tile_table) RLXK_FN(rlxk_tiles);
 
-/* Computes `columns` of `rows`, at most PANEL of TILE_ROWS or WIDE_PANEL of WIDE_ROWS; sets the tile's tail. */
+/* Computes `columns` (at most PANEL) of `rows` (at most TILE_ROWS); sets the tile's tail. */
 INLINE void RLXK_FN(tile_run)(rlxk_tile *t, int64_t rows, int64_t columns) {
     int64_t before_last = (columns - 1) / RLXK_LANES;
     t->tail = (int32_t)(columns - before_last * RLXK_LANES);
