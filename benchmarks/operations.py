@@ -231,7 +231,7 @@ NUMPY_WAYS: dict[str, Callable[..., Any]] = {
 
 def work(options: argparse.Namespace) -> Iterator[tuple[Op[Any], Case]]:
     for name, op in registry().items():
-        if (options.ops and name not in options.ops):
+        if options.ops and name not in options.ops:
             continue
         yield from ((op, case) for case in scaled_cases(op) if not options.types or type_of(op, case) in options.types)
 

@@ -22,10 +22,7 @@ INLINE void RLXK_FN(lone_finish)(const conv_sweep *s, VEC *sum, float bias, floa
     UNROLL for (int i = 0; i < rows; i++) {
         if (s->bias) sum[i] += bias;
         if (s->relu) sum[i] = zero > sum[i] ? zero : sum[i]; /* NaN is not below zero */
-        if (s->clip) {
-            sum[i] = sum[i] < s->clip[0] ? s->clip[0] : sum[i];
-            sum[i] = sum[i] > s->clip[1] ? s->clip[1] : sum[i];
-        }
+        if (s->clip) sum[i] = RLXK_FN(clip)(sum[i], s->clip);
         float *to = c + i * c_row + j * s->c_step[1];
         if (s->c_step[1] == 1) {
             if (n == RLXK_LANES) RLXK_FN(store)(to, sum[i]);

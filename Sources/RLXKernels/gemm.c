@@ -15,7 +15,7 @@
 enum {
     DEEPEST = 512,          /* part of k between two visits of C: a tile's rows of A stay in the first-level cache */
     GROUP_FLOATS = 1 << 18, /* of B in a block: half of a second-level cache of 2 MB */
-    PANEL_COLUMNS = 32,     /* at most, whatever the instruction set */
+    WIDEST_PANEL = 32,      /* of any instruction set */
     LINE_FLOATS = 16,       /* of a cache line */
 
     LONGEST_UNPACKED_PANEL = 1 << 18, /* floats from a panel's first row to its last */
@@ -97,8 +97,8 @@ static inline int64_t depth(const rlxk_gemm *g) { return (g->k + depth_parts(g) 
 
 /* Columns of B that are worked on together. */
 static inline int64_t group_columns(const rlxk_gemm *g) {
-    int64_t columns = GROUP_FLOATS / (depth(g) + 1) / PANEL_COLUMNS * PANEL_COLUMNS;
-    return columns > PANEL_COLUMNS ? columns : PANEL_COLUMNS;
+    int64_t columns = GROUP_FLOATS / (depth(g) + 1) / WIDEST_PANEL * WIDEST_PANEL;
+    return columns > WIDEST_PANEL ? columns : WIDEST_PANEL;
 }
 
 static inline bool packs_panels(const rlxk_gemm *g) {
@@ -127,7 +127,7 @@ static inline int64_t packed_floats(const rlxk_gemm *g) {
     case BY_ACCELERATE: return 0;
     case BY_TILES: break;
     }
-    const int64_t columns = (min(g->n, group_columns(g)) + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS;
+    const int64_t columns = (min(g->n, group_columns(g)) + WIDEST_PANEL - 1) / WIDEST_PANEL * WIDEST_PANEL;
     return packs_panels(g) ? depth(g) * columns : 0;
 }
 

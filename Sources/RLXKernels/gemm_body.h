@@ -58,7 +58,6 @@ static void RLXK_FN(rectangle)(const product *x, int64_t row_begin, int64_t row_
 
 static void RLXK_FN(gemm)(const void *arguments, int32_t worker, int32_t workers) {
     const rlxk_gemm *g = arguments;
-    product x = { .g = g };
     const gemm_way way = way_of(g);
     const int64_t batches = g->batch[0] * g->batch[1] * g->batch[2];
     const int64_t panels = (g->n + PANEL - 1) / PANEL;
@@ -69,6 +68,7 @@ static void RLXK_FN(gemm)(const void *arguments, int32_t worker, int32_t workers
     if (g->symmetric && way == BY_TILES) triangle_share(g->m, worker, workers, &unit, &end);
     else rlxk_share(batches * units, worker, workers, &unit, &end);
 
+    product x = { .g = g };
     if (way == BY_ACCELERATE) { /* has threads of its own */
         if (worker == 0) run_accelerate(&x, batches);
         return;

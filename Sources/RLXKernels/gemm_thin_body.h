@@ -10,10 +10,7 @@ INLINE void RLXK_FN(finish)(const product *x, int64_t i, int64_t j, VEC sum, int
     if (g->bias) sum += RLXK_FN(load_first)(g->bias + j, n);
     if (g->accumulate) sum += RLXK_FN(load_first)(c, n);
     if (g->activation == RLXK_ACT_RELU) sum = zero > sum ? zero : sum;
-    if (g->activation == RLXK_ACT_CLIP) {
-        sum = sum < g->clip[0] ? g->clip[0] : sum;
-        sum = sum > g->clip[1] ? g->clip[1] : sum;
-    }
+    if (g->activation == RLXK_ACT_CLIP) sum = RLXK_FN(clip)(sum, g->clip);
     if (g->gate) sum *= RLXK_FN(load_first)(x->gate + i * g->c_row + j, n) > zero ? one : zero;
     RLXK_FN(store_first)(c, sum, n);
 }
@@ -72,6 +69,13 @@ INLINE void RLXK_FN(few_dots)(float *out, bool y_inside, const float *x, int64_t
 #undef DOTS
 }
 
+/* The same for MANY lines of x, or for one. */
+INLINE void RLXK_FN(many_or_one)(float *out, bool y_inside, bool many, const float *x, int64_t x_line, const float *y,
+                                 int64_t y_line, int64_t y_lines, int64_t k) {
+    if (many) RLXK_FN(few_dots)(out, y_inside, x, x_line, MANY, y, y_line, y_lines, k);
+    else RLXK_FN(few_dots)(out, y_inside, x, x_line, 1, y, y_line, y_lines, k);
+}
+
 /* Rows of A, contiguous, by the few columns of B. */
 static void RLXK_FN(dots_of_rows)(const product *x, int64_t begin, int64_t end) {
     const rlxk_gemm *g = x->g;
@@ -93,11 +97,7 @@ static void RLXK_FN(dots_of_rows)(const product *x, int64_t begin, int64_t end) 
             float out[WHOLE_VECTORS(MANY * FEW) + RLXK_LANES];
             const int64_t j = g->n * group / groups, count = g->n * (group + 1) / groups - j;
             const float *rows = x->a + first * g->a_row, *y = columns + j * column_line;
-            if (g->m < MANY) {
-                RLXK_FN(few_dots)(out, true, rows, g->a_row, 1, y, column_line, count, g->k);
-            } else {
-                RLXK_FN(few_dots)(out, true, rows, g->a_row, MANY, y, column_line, count, g->k);
-            }
+            RLXK_FN(many_or_one)(out, true, g->m >= MANY, rows, g->a_row, y, column_line, count, g->k);
             for (int64_t r = i; r < next; r++) {
                 RLXK_FN(finish)(x, r, j, RLXK_FN(load_first)(out + (r - first) * count, (int32_t)count), (int32_t)count);
             }
@@ -116,11 +116,7 @@ static void RLXK_FN(dots_of_columns)(const product *x, int64_t begin, int64_t en
             float out[WHOLE_VECTORS(MANY * FEW) + RLXK_LANES];
             const int64_t i = g->m * group / groups, count = g->m * (group + 1) / groups - i;
             const float *columns = x->b + first * g->b_col, *y = x->a + i * g->a_row;
-            if (g->n < MANY) {
-                RLXK_FN(few_dots)(out, false, columns, g->b_col, 1, y, g->a_row, count, g->k);
-            } else {
-                RLXK_FN(few_dots)(out, false, columns, g->b_col, MANY, y, g->a_row, count, g->k);
-            }
+            RLXK_FN(many_or_one)(out, false, g->n >= MANY, columns, g->b_col, y, g->a_row, count, g->k);
             for (int64_t s = 0; s < count; s++) {
                 const float *sums = out + s * (g->n < MANY ? 1 : MANY) + (j - first);
                 RLXK_FN(finish)(x, i + s, j, RLXK_FN(load_first)(sums, (int32_t)(next - j)), (int32_t)(next - j));

@@ -85,7 +85,7 @@ static void RLXK_FN(pack)(float *to, const float *from, int64_t k, int64_t colum
 }
 
 /* to[p * ROW_PITCH + i] = from[i * row + p * col] for p < k, i < rows, at most TILE_ROWS; what lies between is undefined. */
-static void RLXK_FN(pack_rows)(float *to, const float *from, int64_t rows, int64_t k, int64_t row, int64_t col) {
+static inline void RLXK_FN(pack_rows)(float *to, const float *from, int64_t rows, int64_t k, int64_t row, int64_t col) {
     int64_t p = 0;
     if (row == 1) {
         for (; p < k; p++, from += col, to += ROW_PITCH) {

@@ -1,5 +1,6 @@
 /* recurrent_body.h - the kernel of recurrent.c for one instruction set. */
 #include "vec_body.h"
+#include "pack_body.h"
 
 static void RLXK_FN(apply)(rlxk_gate_function function, float *x, int64_t n) {
     switch (function) {
@@ -38,10 +39,8 @@ static void RLXK_FN(pack_weights)(const rlxk_direction *d, float *packed) {
     const int64_t n = part_columns(d), row = parts(d) * n;
     for (int64_t part = 0; part < parts(d); part++) {
         float *to = packed + part * packed_floats(d);
-        for (int64_t j = 0; j < n; j += PANEL) {
-            const size_t bytes = (size_t)(n - j < PANEL ? n - j : PANEL) * sizeof(float);
-            const float *from = d->weight + part * n + j;
-            for (int64_t k = 0; k < d->size; k++, to += PANEL) memcpy(to, from + k * row, bytes);
+        for (int64_t j = 0; j < n; j += PANEL, to += d->size * PANEL) {
+            RLXK_FN(pack)(to, d->weight + part * n + j, d->size, n - j < PANEL ? n - j : PANEL, row, 1);
         }
     }
 }

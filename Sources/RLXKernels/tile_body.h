@@ -64,11 +64,7 @@ INLINE void RLXK_FN(tile)(const rlxk_tile *t, int rows, int vectors, bool full) 
         EACH_SUM sum[i][v] = zero > sum[i][v] ? zero : sum[i][v]; /* NaN is not below zero */
     }
     if (t->clip) {
-        const VEC low = t->clip[0], high = t->clip[1];
-        EACH_SUM {
-            sum[i][v] = sum[i][v] < low ? low : sum[i][v];
-            sum[i][v] = sum[i][v] > high ? high : sum[i][v];
-        }
+        EACH_SUM sum[i][v] = RLXK_FN(clip)(sum[i][v], t->clip);
     }
     if (t->gate) {
         const VEC zero = 0, one = 1;

@@ -53,6 +53,12 @@ INLINE void RLXK_FN(store_first)(float *p, VEC x, int32_t n) {
 }
 #endif
 
+/* NaN stays: it is neither below nor above. */
+INLINE VEC RLXK_FN(clip)(VEC x, const float *bounds) {
+    x = x < bounds[0] ? bounds[0] : x;
+    return x > bounds[1] ? bounds[1] : x;
+}
+
 /* Vector v of a row of the panel; `full` says that the last one is whole too. */
 INLINE VEC RLXK_FN(load_of)(const float *row, int v, int vectors, bool full, int32_t tail) {
     const float *p = row + v * RLXK_LANES;

@@ -61,11 +61,22 @@ static inline float rlxk_clip(float x, float low, float high) {
     return y > high ? high : y;
 }
 
+/* Adding it rounds to an integer, which the low bits of the sum then hold. */
+#define RLXK_ROUNDING 0x1.8p23f
+
+static inline int32_t rlxk_rounded(float sum) { return (int32_t)(rlxk_bits(sum) - rlxk_bits(RLXK_ROUNDING)); }
+
+/* x * 2^i in two steps: 2^i alone leaves the range at both ends. */
+static inline float rlxk_scaled(float x, int32_t i) {
+    const int32_t half = i >> 1;
+    const uint32_t rest = (uint32_t)i - (uint32_t)half;
+    return x * rlxk_float(((uint32_t)half + 127u) << 23) * rlxk_float((rest + 127u) << 23);
+}
+
 /* The factor of exp(x) between 2^-1/2 and 2^1/2; *k holds the exponent of the other one, of 2, in its low bits. */
 static inline float rlxk_exp_part(float x, float *k) {
-    const float shift = 0x1.8p23f; /* adding it rounds to an integer, which its low bits then hold */
-    *k = x * 0x1.715476p+0f + shift;
-    const float n = *k - shift;
+    *k = x * 0x1.715476p+0f + RLXK_ROUNDING;
+    const float n = *k - RLXK_ROUNDING;
     float r = x - n * 0x1.62e4p-1f;
     r = r - n * 0x1.7f7d1cp-20f;
     float p = 0x1.9f07f2p-13f;
@@ -84,11 +95,7 @@ static inline float rlxk_exp_scaled(float x, int32_t exponent) {
     t = t < -104.0f ? -104.0f : t;
     float k;
     const float e = rlxk_exp_part(t, &k);
-    /* Two factors: 2^n alone leaves the range at both ends. */
-    const int32_t i = (int32_t)(rlxk_bits(k) - rlxk_bits(0x1.8p23f)) + exponent;
-    const int32_t half = i >> 1;
-    const uint32_t rest = (uint32_t)i - (uint32_t)half;
-    return e * rlxk_float(((uint32_t)half + 127u) << 23) * rlxk_float((rest + 127u) << 23);
+    return rlxk_scaled(e, rlxk_rounded(k) + exponent);
 }
 
 /* 1.0 ulp */
@@ -98,7 +105,7 @@ static inline float rlxk_exp(float x) { return rlxk_exp_scaled(x, 0); }
 static inline float rlxk_exp_inside(float x) {
     float k;
     const float e = rlxk_exp_part(x, &k);
-    return e * rlxk_float((rlxk_bits(k) - rlxk_bits(0x1.8p23f) + 127u) << 23);
+    return e * rlxk_float(((uint32_t)rlxk_rounded(k) + 127u) << 23);
 }
 
 /* exp(x) - 1 for x <= 0; 1.5 ulp */
@@ -396,11 +403,10 @@ static inline float rlxk_exp2_wide(double x) {
 
 /* 1.2 ulp */
 static inline float rlxk_exp2(float x) {
-    const float shift = 0x1.8p23f;
     float t = x > 129.0f ? 129.0f : x;
     t = t < -151.0f ? -151.0f : t;
-    const float k = t + shift;
-    const float f = t - (k - shift);
+    const float k = t + RLXK_ROUNDING;
+    const float f = t - (k - RLXK_ROUNDING);
     float p = 0x1.41fbbcp-13f;
     p = p * f + 0x1.5f3e54p-10f;
     p = p * f + 0x1.3b2d4cp-7f;
@@ -408,10 +414,7 @@ static inline float rlxk_exp2(float x) {
     p = p * f + 0x1.ebfbdcp-3f;
     p = p * f + 0x1.62e43p-1f;
     const float e = p * f + 1.0f;
-    const int32_t i = (int32_t)(rlxk_bits(k) - rlxk_bits(shift));
-    const int32_t half = i >> 1;
-    const uint32_t rest = (uint32_t)i - (uint32_t)half;
-    return e * rlxk_float(((uint32_t)half + 127u) << 23) * rlxk_float((rest + 127u) << 23);
+    return rlxk_scaled(e, rlxk_rounded(k));
 }
 
 /* 0.5 ulp, with C's rules for the special cases */

@@ -175,7 +175,7 @@ def _collect(cotangents: dict[int, list[Tensor]], tensor: Tensor) -> Tensor | No
     parts = cotangents.get(id(tensor))
     if not parts:
         return None
-    total = functools.reduce(ops.add, _with_slices_joined(parts))
+    total = functools.reduce(ops.add, _with_slices_joined(parts) if len(parts) > 1 else parts)
     cotangents[id(tensor)] = [total]
     return total
 

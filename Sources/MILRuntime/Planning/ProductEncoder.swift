@@ -41,7 +41,7 @@ enum ProductEncoder {
     }
 
     /// The product without its batches and addresses.
-    static func single(_ product: Product) -> rlxk_gemm {
+    private static func single(_ product: Product) -> rlxk_gemm {
         let rank = product.c.rank
         var gemm = rlxk_gemm()
         gemm.m = Int64(product.c.shape[rank - 2])
@@ -56,7 +56,6 @@ enum ProductEncoder {
         gemm.activation = product.activation.code
         gemm.clip = product.activation.bounds
         gemm.symmetric = product.isSymmetric ? 1 : 0
-        gemm.batch = (1, 1, 1)
         return gemm
     }
 

@@ -13,7 +13,7 @@ enum Symmetry {
         for (position, node) in graph.nodes.enumerated() {
             guard case .product(var product) = node.work, isPlain(product),
                 index.writer[product.c.buffer] == position, index.isWhole(product.c),
-                isTranspose(product.b, of: product.a)
+                product.b == product.a.swappingLastAxes
                     || product.a.buffer == product.b.buffer && symmetric.contains(product.a.buffer)
                         && [product.a, product.b].allSatisfy({ isWholeEitherWay($0, index) })
             else { continue }
@@ -30,13 +30,7 @@ enum Symmetry {
             && product.c.shape.last! >= smallestSize && product.c.shape.dropLast(2).allSatisfy { $0 == 1 }
     }
 
-    private static func isTranspose(_ b: View, of a: View) -> Bool { transpose(a) == b }
-
     private static func isWholeEitherWay(_ view: View, _ index: GraphIndex) -> Bool {
-        index.isWhole(view) || index.isWhole(transpose(view))
-    }
-
-    private static func transpose(_ view: View) -> View {
-        view.transposed(Array(0..<(view.rank - 2)) + [view.rank - 1, view.rank - 2])
+        index.isWhole(view) || index.isWhole(view.swappingLastAxes)
     }
 }
